@@ -1,0 +1,27 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// newRoot is the command tree. Without a command it watches.
+func newRoot() *cobra.Command {
+	root := newWatch()
+	root.Use = "kconverge [svc/NAME ...]"
+	root.Short = "Show how Kubernetes Services converge: pods, EndpointSlices and every node's rules on one time axis"
+	root.Args = func(_ *cobra.Command, args []string) error {
+		for _, a := range args {
+			if !strings.Contains(a, "/") {
+				return exitf(exitUsage, "unknown command %q: kconverge --help lists them; a Service is named svc/%s", a, a)
+			}
+		}
+		return nil
+	}
+	root.SilenceUsage, root.SilenceErrors = true, true
+	watch := newWatch()
+	root.AddCommand(watch, newLab(), newRunCommand(), newWait(), newReplay(), newAgent(), newInfo(), newVersion())
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitWith(exitUsage, err) })
+	return root
+}

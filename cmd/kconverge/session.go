@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/engine/live"
+	"github.com/kconverge/kconverge/engine/timeline"
+	"github.com/kconverge/kconverge/ui"
+)
+
+// observation is one run of the program: what to observe and how to show it.
+type observation struct {
+	flags   *outputFlags
+	session collect.Session
+	sources []collect.Source
+	scope   live.Scope
+	screen  bool
+	ui      ui.Options
+	replay  bool
+	// during, when set, decides when a headless run is over and with what
+	// verdict. It runs beside the sources.
+	during func(context.Context, *live.Runtime) error
+	// keep chooses the Services of the report; nil keeps those in scope.
+	keep   func(*timeline.Service) bool
+	stdout io.Writer
+}
+
+// run observes until the context, --for, the screen or during ends it, then
+// prints the report of a headless run and returns the verdict.
+func (o *observation) run(ctx context.Context) error {
+	if o.stdout == nil {
+		o.stdout = os.Stdout
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	recorders, done, err := o.flags.recorders(o.screen, o.stdout, stop)
+	if err != nil {
+		return err
+	}
+	rt := live.New(live.Options{Session: o.session, Recorders: recorders, Replay: o.replay})
+	if o.flags.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.flags.duration)
+		defer cancel()
+	}
+	err = o.observe(ctx, rt)
+	if e := errors.Join(rt.RecordError(), done()); e != nil {
+		if err == nil {
+			return exitWith(exitNot, e)
+		}
+		fmt.Fprintln(os.Stderr, "kconverge:", oneLine(e))
+	}
+	return err
+}
+
+func (o *observation) observe(ctx context.Context, rt *live.Runtime) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- rt.Run(ctx, o.sources...) }()
+
+	var err error
+	switch {
+	case o.screen:
+		err = o.show(ctx, rt)
+		stop()
+		return errors.Join(err, sourceError(<-ended))
+	case o.during != nil:
+		over := make(chan error, 1)
+		during, halt := context.WithCancel(ctx)
+		defer halt()
+		go func() { over <- o.during(during, rt) }()
+		select {
+		case err = <-over:
+			stop()
+			err = errors.Join(err, sourceError(<-ended))
+		case failed := <-ended: // the sources ended first
+			halt()
+			if err = <-over; failed != nil {
+				err = sourceError(failed)
+			}
+		}
+	default:
+		err = sourceError(<-ended)
+		stop()
+	}
+	if err != nil && codeOf(err) == exitUnreachable {
+		return err
+	}
+	last := rt.Latest()
+	if e := o.flags.print(o.stdout, last, o.keep); e != nil {
+		return errors.Join(err, exitWith(exitNot, e))
+	}
+	if err != nil || o.during != nil {
+		return err
+	}
+	return verdict(last, o.scope)
+}
+
+// show draws until the person quits or ctx ends.
+func (o *observation) show(ctx context.Context, rt *live.Runtime) error {
+	feed, cancel := rt.Subscribe()
+	defer cancel()
+	return ui.Run(ctx, feed, o.ui)
+}
+
+func sourceError(err error) error {
+	return exitWith(exitUnreachable, err)
+}
+
+// settle waits until the scope has converged, for at most limit, and turns the
+// outcome into an exit code.
+func settle(ctx context.Context, rt *live.Runtime, c live.Convergence, limit time.Duration) error {
+	wait, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	s, why, err := rt.Wait(wait, saying(c.Condition(), os.Stderr))
+	switch {
+	case err == nil:
+		if src, untold := c.Untold(s); untold {
+			return exitf(exitCannotTell, "cannot tell whether the workloads have settled: %s", src.Detail)
+		}
+		return verdict(s, c.Scope)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return exitf(exitNot, "stopped by --for while waiting for %s", why)
+	case ctx.Err() != nil:
+		return exitf(exitNot, "interrupted while waiting for %s", why)
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitf(exitNot, "not converged within %s: waiting for %s", limit, why)
+	}
+	return exitf(exitNot, "%w: still waiting for %s", err, why)
+}

@@ -1,0 +1,172 @@
+package collect
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// MaxLine is the longest line that the codec writes or reads, in bytes. A rule
+// generation of a very large cluster is the longest thing there is.
+const MaxLine = 16 << 20
+
+// payloadTypes makes an empty payload for each wire name. It is the closed set
+// of payloads.
+var payloadTypes = map[string]func() Payload{}
+
+func init() {
+	for _, mk := range []func() Payload{
+		func() Payload { return new(Pod) },
+		func() Payload { return new(Service) },
+		func() Payload { return new(EndpointSlice) },
+		func() Payload { return new(Endpoints) },
+		func() Payload { return new(Node) },
+		func() Payload { return new(Workload) },
+		func() Payload { return new(KubeEvent) },
+		func() Payload { return new(Rules) },
+		func() Payload { return new(Vouch) },
+		func() Payload { return new(SourceState) },
+		func() Payload { return new(Gap) },
+		func() Payload { return new(Session) },
+		func() Payload { return new(Action) },
+		func() Payload { return new(ReconcileStep) },
+		func() Payload { return new(SyncStep) },
+		func() Payload { return new(Advance) },
+		func() Payload { return new(AgentState) },
+		func() Payload { return new(Keyframe) },
+		func() Payload { return new(ProxyState) },
+		func() Payload { return new(ClockBound) },
+		func() Payload { return new(RulesPast) },
+	} {
+		payloadTypes[mk().Type()] = mk
+	}
+}
+
+// wire is one line. Field order is the reading order for people.
+type wire struct {
+	Seq       uint64          `json:"seq,omitempty"`
+	At        time.Time       `json:"at"`
+	NotBefore time.Time       `json:"notBefore,omitzero"`
+	Source    SourceID        `json:"src"`
+	Type      string          `json:"type"`
+	Op        Op              `json:"op,omitempty"`
+	Object    *ObjectKey      `json:"obj,omitempty"`
+	UID       string          `json:"uid,omitempty"`
+	RV        uint64          `json:"rv,omitempty"`
+	Data      json.RawMessage `json:"data,omitempty"`
+}
+
+// ErrBadLine is wrapped by every error about the content of a line, as opposed
+// to errors of the reader underneath.
+var ErrBadLine = errors.New("not a kconverge event line")
+
+// Marshal encodes one event as JSON without a newline. Times are UTC with
+// nanoseconds.
+func Marshal(e Event) ([]byte, error) {
+	if e.Payload == nil {
+		return nil, fmt.Errorf("event %d of %s has no payload", e.Seq, e.Source)
+	}
+	data, err := json.Marshal(e.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s event of %s: %w", e.Payload.Type(), e.Source, err)
+	}
+	if bytes.Equal(data, []byte("{}")) {
+		data = nil
+	}
+	w := wire{Seq: e.Seq, At: e.At.UTC(), Source: e.Source, Type: e.Payload.Type(), Op: e.Op, UID: e.UID, RV: e.ResourceVersion, Data: data}
+	if !e.NotBefore.IsZero() {
+		w.NotBefore = e.NotBefore.UTC()
+	}
+	if e.Object != (ObjectKey{}) {
+		w.Object = &e.Object
+	}
+	return json.Marshal(w)
+}
+
+// Unmarshal decodes one line. Unknown fields are ignored; an unknown payload
+// type is an error that wraps ErrBadLine and names the type, since it comes
+// from a newer version.
+func Unmarshal(line []byte) (Event, error) {
+	var w wire
+	if err := json.Unmarshal(line, &w); err != nil {
+		return Event{}, fmt.Errorf("%w: %w", ErrBadLine, err)
+	}
+	mk, ok := payloadTypes[w.Type]
+	if !ok {
+		return Event{}, fmt.Errorf("%w: unknown event type %q: a newer kconverge wrote it, update to read it", ErrBadLine, w.Type)
+	}
+	p := mk()
+	if len(w.Data) > 0 {
+		if err := json.Unmarshal(w.Data, p); err != nil {
+			return Event{}, fmt.Errorf("%w: %s: %w", ErrBadLine, w.Type, err)
+		}
+	}
+	e := Event{Seq: w.Seq, At: w.At, NotBefore: w.NotBefore, Source: w.Source, Op: w.Op, UID: w.UID, ResourceVersion: w.RV, Payload: p}
+	if w.Object != nil {
+		e.Object = *w.Object
+	}
+	return e, nil
+}
+
+// Writer writes events as lines. It is safe for concurrent use. Nothing is
+// buffered: when Write returned nil the line was handed to the writer below.
+type Writer struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// NewWriter returns a Writer onto w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// Write writes one event and a newline in a single call to the writer below.
+func (w *Writer) Write(e Event) error {
+	b, err := Marshal(e)
+	if err != nil {
+		return err
+	}
+	if len(b) >= MaxLine {
+		return fmt.Errorf("event of %s is %d bytes, more than the %d a line may have", e.Source, len(b), MaxLine)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err = w.w.Write(append(b, '\n'))
+	return err
+}
+
+// Reader reads events from lines. It is not safe for concurrent use.
+type Reader struct {
+	s    *bufio.Scanner
+	line int
+}
+
+// NewReader returns a Reader of r.
+func NewReader(r io.Reader) *Reader {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, 64<<10), MaxLine)
+	return &Reader{s: s}
+}
+
+// Read returns the next event, or io.EOF at the end. After an error that wraps
+// ErrBadLine reading can go on with the next line. Empty lines are skipped.
+func (r *Reader) Read() (Event, error) {
+	for r.s.Scan() {
+		r.line++
+		if len(bytes.TrimSpace(r.s.Bytes())) == 0 {
+			continue
+		}
+		e, err := Unmarshal(r.s.Bytes())
+		if err != nil {
+			return Event{}, fmt.Errorf("line %d: %w", r.line, err)
+		}
+		return e, nil
+	}
+	if err := r.s.Err(); err != nil {
+		return Event{}, fmt.Errorf("line %d: %w", r.line+1, err)
+	}
+	return Event{}, io.EOF
+}

@@ -1,0 +1,177 @@
+package cluster_test
+
+import (
+	"bufio"
+	"cmp"
+	"flag"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kconverge/kconverge/engine/cluster"
+	"github.com/kconverge/kconverge/engine/lab/nodes"
+	"github.com/kconverge/kconverge/engine/timeline"
+)
+
+// paired is how many arrivals are compared with `nft monitor`; `make soak` asks for
+// more.
+var paired = flag.Int("arrivals", 100, "least number of arrivals to pair with nft monitor")
+
+// monitor is an `nft monitor` in a node's namespace: when it printed the end of
+// each generation. It and who reads it go before everything else on the machine: a
+// witness that waits for a processor tells of that.
+type monitor struct {
+	mu  sync.Mutex
+	gen map[uint32]time.Time
+}
+
+var newGeneration = regexp.MustCompile(`^# new generation (\d+) by process`)
+
+func (w *world) monitor(n *nodes.Node) *monitor {
+	w.Helper()
+	cmd := exec.Command("nice", "-n", "-20", "nft", "monitor")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Stderr = os.Stderr
+	// Read by a call that blocks, so that no other thread passes it on.
+	var pipe [2]int
+	w.must(unix.Pipe2(pipe[:], unix.O_CLOEXEC))
+	out, in := os.NewFile(uintptr(pipe[0]), "nft monitor"), os.NewFile(uintptr(pipe[1]), "nft monitor")
+	cmd.Stdout = in
+	m := &monitor{gen: map[uint32]time.Time{}}
+	started, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		// Do keeps the thread, so that the signal of its end comes with the test's.
+		defer out.Close()
+		_ = n.Do(func() error {
+			err := cmd.Start()
+			_ = in.Close() // the program has its own
+			if err == nil {
+				err = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
+			}
+			started <- err
+			if err != nil {
+				return err
+			}
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				now := time.Now()
+				if f := newGeneration.FindSubmatch(lines.Bytes()); f != nil {
+					gen, _ := strconv.ParseUint(string(f[1]), 10, 32)
+					m.mu.Lock()
+					m.gen[uint32(gen)] = now
+					m.mu.Unlock()
+				}
+			}
+			return cmd.Wait()
+		})
+	}()
+	w.must(<-started)
+	w.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	return m
+}
+
+func (m *monitor) at(gen uint32) (time.Time, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t, ok := m.gen[gen]
+	return t, ok
+}
+
+// heard waits until the monitor prints something of a node: it is listening.
+func (w *world) heard(n *nodes.Node, all ...*monitor) {
+	w.Helper()
+	deadline := time.Now().Add(patience)
+	for i := 0; slices.ContainsFunc(all, func(m *monitor) bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.gen) == 0 }); i++ {
+		if time.Now().After(deadline) {
+			w.Fatal("nft monitor prints nothing")
+		}
+		// A table of its own that nothing looks at.
+		w.exec(n, "nft", "add", "table", "ip", "heard")
+		w.exec(n, "nft", "delete", "table", "ip", "heard")
+	}
+}
+
+// TestArrivalsAreWhenNftMonitorSawThem pairs the arrivals that the model reports
+// with two independent `nft monitor`s, by the generation's number: none may be
+// stated later than one of them printed it. The two are as far apart from each
+// other as programs on this machine are: the floor.
+func TestArrivalsAreWhenNftMonitorSawThem(t *testing.T) {
+	w := start(t, cluster.NFTables, 3)
+	monitors := map[string][2]*monitor{}
+	for _, n := range w.cluster.Nodes() {
+		m := [2]*monitor{w.monitor(n), w.monitor(n)}
+		w.heard(n, m[:]...)
+		monitors[n.Name()] = m
+	}
+	w.deploy("web", 1)
+	w.expose()
+	w.settled()
+	var apart, later, floor []time.Duration
+	seen := map[string]bool{}
+	for i := 0; len(apart) < *paired; i++ {
+		if i > *paired {
+			t.Fatalf("%d rounds gave %d arrivals only", i, len(apart))
+		}
+		w.scale([]int32{10, 2}[i%2])
+		s := w.settled()
+		for _, p := range s.Service("default", "web").Paths {
+			if p.Status != timeline.StatusArrived || seen[p.ID] {
+				continue
+			}
+			seen[p.ID] = true
+			for _, h := range p.Rules {
+				if h.Status != timeline.StatusArrived || h.Generation == 0 {
+					continue
+				}
+				m := monitors[h.Plane.Node]
+				a, okA := m[0].at(h.Generation)
+				b, okB := m[1].at(h.Generation)
+				if !okA || !okB {
+					t.Errorf("path %s arrived on %s in generation %d, of which nft monitor says nothing", p.ID, h.Plane.Node, h.Generation)
+					continue
+				}
+				first := a // both are late, if anything
+				if b.Before(a) {
+					first = b
+				}
+				apart = append(apart, h.At.Sub(first).Abs())
+				later = append(later, max(0, h.At.Sub(first)))
+				// What a monitor has printed has happened.
+				if known := h.At.Add(-h.Width()); known.Sub(first) > h.Error+time.Millisecond {
+					t.Errorf("path %s is said to have arrived on %s between %s and %s, ±%s: nft monitor had printed it at %s", p.ID, h.Plane.Node, known, h.At, h.Error, first)
+				}
+				floor = append(floor, a.Sub(b).Abs())
+			}
+		}
+	}
+	t.Logf("%d arrivals against the first of two nft monitors: %s", len(apart), distribution(apart))
+	t.Logf("how much later than that they are said to be:     %s", distribution(later))
+	t.Logf("how far apart the two monitors are:               %s", distribution(floor))
+}
+
+// distribution says how far apart two clocks' words about the same things were.
+func distribution(all []time.Duration) string {
+	slices.SortFunc(all, cmp.Compare[time.Duration])
+	at := func(q float64) string {
+		return all[min(len(all)-1, int(q*float64(len(all))))].Round(10 * time.Microsecond).String()
+	}
+	within := 0
+	for _, d := range all {
+		if d <= 5*time.Millisecond {
+			within++
+		}
+	}
+	return "median " + at(0.5) + ", 90 % " + at(0.9) + ", 99 % " + at(0.99) + ", most " + at(1) +
+		", within 5 ms " + strconv.FormatFloat(100*float64(within)/float64(len(all)), 'f', 1, 64) + " %"
+}

@@ -1,0 +1,53 @@
+package nodes
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// pool hands out a node's pod addresses, the one that has been free for the
+// longest first, so that an address is used again as late as possible: a
+// router that still holds an old address then meets nobody rather than another
+// pod. Not safe for concurrent use.
+type pool struct {
+	cidrs []netip.Prefix
+	free  []uint32 // numbers within the ranges; the front is next
+	owner map[string]uint32
+}
+
+// newPool serves as much of each range as a /24 has without its network address,
+// .1 (a bridge's on real nodes) and its broadcast address.
+func newPool(cidrs []netip.Prefix) *pool {
+	p := &pool{cidrs: cidrs, owner: map[string]uint32{}}
+	for i := uint32(2); i < 255; i++ {
+		p.free = append(p.free, i)
+	}
+	return p
+}
+
+// take returns the addresses of uid, one of each range with the same number
+// within it; the same ones when it has some already.
+func (p *pool) take(uid string) ([]netip.Addr, error) {
+	n, ok := p.owner[uid]
+	if !ok {
+		if len(p.free) == 0 {
+			return nil, fmt.Errorf("all %d pod addresses of %s are in use", len(p.owner), p.cidrs[0])
+		}
+		n = p.free[0]
+		p.free = p.free[1:]
+		p.owner[uid] = n
+	}
+	out := make([]netip.Addr, len(p.cidrs))
+	for i, c := range p.cidrs {
+		out[i] = add(c.Addr(), n)
+	}
+	return out, nil
+}
+
+// release gives back the addresses of uid, if it has some.
+func (p *pool) release(uid string) {
+	if a, ok := p.owner[uid]; ok {
+		delete(p.owner, uid)
+		p.free = append(p.free, a)
+	}
+}

@@ -1,0 +1,351 @@
+package lanes
+
+import (
+	"fmt"
+	"net/netip"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/engine/timeline"
+)
+
+// InstantRow is one line of the table "at this instant": what one plane had, and
+// one difference from what was wanted. A plane with several differences has
+// several lines, of which only the first has Plane and Set.
+type InstantRow struct {
+	Plane string
+	Key   string // of the lane
+	Set   string // how many endpoints it had
+	// Diff is "=" or the difference: "+ 10.244.3.5:8080", with Pod its name.
+	Diff, Pod string
+	// Note is "web-bx4wq rev 1841", "stopped 0.74 s", "for 0.61 s".
+	Note string
+	Tone Tone
+}
+
+// Instant is what every plane had at t and how it differed from what was wanted
+// of it. Of the time before a plane was observed it says what is claimed, and no
+// differences.
+func Instant(svc *timeline.Service, t time.Time) []InstantRow {
+	rows := []InstantRow{wantedRow(svc, t)}
+	if svc.Slices != nil {
+		rows = append(rows, planeRows(svc, svc.Slices, "slices", t)...)
+	}
+	if svc.Endpoints != nil {
+		rows = append(rows, planeRows(svc, svc.Endpoints, "endpoints v1", t)...)
+	}
+	for _, p := range svc.Rules {
+		rows = append(rows, planeRows(svc, p, p.ID.Node, t)...)
+	}
+	return rows
+}
+
+func wantedRow(svc *timeline.Service, t time.Time) InstantRow {
+	r := InstantRow{Plane: "wanted", Key: "wanted"}
+	n, ok := valueAt(svc.Wanted, t)
+	if !ok {
+		r.Set, r.Diff, r.Tone = "·", "not seen yet", Dim
+		return r
+	}
+	r.Set = strconv.Itoa(n)
+	if svc.Slices == nil {
+		return r
+	}
+	var ips []netip.Addr
+	for i := range svc.Slices.Members {
+		m := &svc.Slices.Members[i]
+		if m.At(t).Want && m.Endpoint.IP.IsValid() {
+			ips = append(ips, m.Endpoint.IP)
+		}
+	}
+	sort.Slice(ips, func(i, j int) bool { return ips[i].Less(ips[j]) })
+	if f, ok := FallbackAt(svc, t); ok {
+		ips, r.Note = f.IPs, "serving while terminating"
+	}
+	r.Diff = ShortAddresses(ips)
+	return r
+}
+
+// ShortAddresses writes addresses without the parts that all those of a family
+// share: ".1.2  .1.3  .2.2  …1::2  …1::3  …2::2".
+func ShortAddresses(ips []netip.Addr) string {
+	var four, six []string
+	for _, ip := range ips {
+		if ip = ip.Unmap(); ip.Is4() {
+			four = append(four, ip.String())
+		} else {
+			six = append(six, ip.String())
+		}
+	}
+	if p := sharedParts(four, "."); strings.Count(p, ".") >= 2 {
+		// At least the last two parts stay.
+		f := strings.SplitN(p, ".", 3)
+		for i := range four {
+			four[i] = strings.TrimPrefix(four[i], f[0]+"."+f[1])
+		}
+	}
+	if p := sharedParts(six, ":"); p != "" {
+		p = strings.TrimSuffix(p, "::") // which stays whole
+		for i := range six {
+			six[i] = "…" + strings.TrimPrefix(six[i], p)
+		}
+	}
+	return strings.Join(append(four, six...), "  ")
+}
+
+// sharedParts is how all of at least two words begin, up to and with a sep.
+func sharedParts(words []string, sep string) string {
+	if len(words) < 2 {
+		return ""
+	}
+	p := words[0]
+	for _, w := range words[1:] {
+		for !strings.HasPrefix(w, p) {
+			p = p[:strings.LastIndex(strings.TrimSuffix(p, sep), sep)+1]
+		}
+	}
+	return p[:strings.LastIndex(p, sep)+1]
+}
+
+// dualStack tells whether a Service has endpoints of two families.
+func dualStack(svc *timeline.Service) bool {
+	return svc.Spec != nil && len(svc.Spec.Families) > 1
+}
+
+// wantedFamilies is how many endpoints of each family should be routable at t.
+func wantedFamilies(svc *timeline.Service, t time.Time) (four, six int) {
+	if svc.Slices == nil {
+		return 0, 0
+	}
+	for i := range svc.Slices.Members {
+		m := &svc.Slices.Members[i]
+		switch {
+		case !m.At(t).Want || !m.Endpoint.IP.IsValid():
+		case m.Endpoint.Family == collect.IPv6:
+			six++
+		default:
+			four++
+		}
+	}
+	return four, six
+}
+
+func planeRows(svc *timeline.Service, p *timeline.Plane, label string, t time.Time) []InstantRow {
+	c, ok := p.At(t)
+	head := InstantRow{Plane: label, Key: p.ID.String()}
+	if !ok {
+		if c, ok := p.Past.At(t); ok {
+			return []InstantRow{pastRow(head, p.ID, c)}
+		}
+		head.Set, head.Diff, head.Tone = "·", "not seen yet", Dim
+		return []InstantRow{head}
+	}
+	head.Set, head.Note = strconv.Itoa(c.Have), c.Note
+	switch c.Knowledge {
+	case timeline.Blind:
+		head.Set, head.Diff, head.Tone = "?", "nothing observes it", Dim
+		return []InstantRow{head}
+	case timeline.InGap:
+		head.Diff, head.Tone = "not known: in a gap", Warn
+		return []InstantRow{head}
+	}
+	diffs := differences(svc, p, t)
+	if len(diffs) == 0 {
+		head.Diff, head.Tone = "=", Good
+		if !c.Agrees() {
+			// The frontends differ, not an endpoint.
+			head.Diff, head.Tone = "frontends differ", Warn
+		}
+		return []InstantRow{head}
+	}
+	for i := range diffs {
+		if i == 0 {
+			diffs[0].Plane, diffs[0].Key, diffs[0].Set = head.Plane, head.Key, head.Set
+		}
+		diffs[i].Key = head.Key
+	}
+	return diffs
+}
+
+// differences are those of one plane at t, the oldest first.
+func differences(svc *timeline.Service, p *timeline.Plane, t time.Time) []InstantRow {
+	type diff struct {
+		InstantRow
+		since time.Time
+	}
+	var list []diff
+	for i := range p.Members {
+		m := &p.Members[i]
+		c := m.At(t)
+		if c.At.IsZero() || c.Want == c.Have && c.Agrees {
+			continue
+		}
+		d := diff{since: differsSince(m, t)}
+		sign := "~"
+		switch {
+		case c.Want && !c.Have:
+			sign = Minus
+		case c.Have && !c.Want:
+			sign = "+"
+		}
+		d.Diff, d.Pod, d.Tone = sign+" "+EndpointText(m.Endpoint), m.Endpoint.Pod, Warn
+		d.Note = "for " + Duration(t.Sub(d.since))
+		if m.Endpoint.IP == (netip.Addr{}) {
+			d.Diff = sign + " frontends"
+		}
+		if sign == "+" {
+			if stop := stoppedSince(svc, m.Endpoint.UID, t); !stop.IsZero() {
+				// A backend that stopped before it became stale counts from
+				// when it became stale.
+				if stop.Before(d.since) {
+					stop = d.since
+				}
+				d.Note, d.Tone = "stopped "+Duration(t.Sub(stop)), Bad
+			}
+		}
+		list = append(list, d)
+	}
+	sort.SliceStable(list, func(i, j int) bool { return list[i].since.Before(list[j].since) })
+	out := make([]InstantRow, len(list))
+	for i := range list {
+		out[i] = list[i].InstantRow
+	}
+	return out
+}
+
+// differsSince is when the difference that exists at t began.
+func differsSince(m *timeline.Member, t time.Time) time.Time {
+	var since time.Time
+	for _, c := range m.Changes {
+		if c.At.After(t) {
+			break
+		}
+		if c.Want == c.Have && c.Agrees {
+			since = time.Time{}
+		} else if since.IsZero() {
+			since = c.At
+		}
+	}
+	return since
+}
+
+// stoppedSince is when the pod with the UID had stopped as of t, or zero.
+func stoppedSince(svc *timeline.Service, uid string, t time.Time) time.Time {
+	for i := range svc.Pods {
+		p := &svc.Pods[i]
+		if p.UID != uid {
+			continue
+		}
+		for _, c := range p.Changes {
+			if c.At.After(t) {
+				break
+			}
+			if c.Phase == timeline.PodStopped || c.Phase == timeline.PodGone {
+				return c.At
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// EndpointText is an endpoint's address with its port when it has just one:
+// "10.244.3.5:8080".
+func EndpointText(e timeline.Endpoint) string {
+	if !e.IP.IsValid() {
+		return "frontends"
+	}
+	if len(e.Ports) == 1 {
+		return netip.AddrPortFrom(e.IP.Unmap(), uint16(e.Ports[0])).String()
+	}
+	return e.IP.Unmap().String()
+}
+
+// Failing says what share of new connections would meet a stopped pod at t, on
+// the node where that is worst, or "" when none would. Rules spread connections
+// evenly over what they route to; established ones are not in the rules.
+func Failing(svc *timeline.Service, t time.Time) string {
+	var worst share
+	node, others := "", 0
+	for _, p := range svc.Rules {
+		c, ok := p.At(t)
+		if !ok || c.Knowledge != timeline.Known || c.Stopped == 0 || c.Have == 0 {
+			continue
+		}
+		others++
+		here := share{stopped: c.Stopped, have: c.Have}
+		if dualStack(svc) {
+			// A connection is of one family, whose rules know nothing of the
+			// other's endpoints.
+			here = worstFamily(svc, p, t)
+		}
+		if node == "" || here.stopped*worst.have > worst.stopped*here.have {
+			node, worst = p.ID.Node, here
+		}
+	}
+	if node == "" || worst.have == 0 {
+		return ""
+	}
+	over := ""
+	if worst.family != "" {
+		over = " over " + string(worst.family)
+	}
+	s := fmt.Sprintf("%d of %d new connections%s from %s would fail at this instant", worst.stopped, worst.have, over, node)
+	if others > 1 {
+		s += fmt.Sprintf(", and some from %s", Plural(others-1, "other node"))
+	}
+	return s
+}
+
+// share is how many of the endpoints that a node routes to have stopped.
+type share struct {
+	family        collect.Family
+	stopped, have int
+}
+
+// worstFamily is the family that more of what a node routes to in it has
+// stopped; IPv4 among equals.
+func worstFamily(svc *timeline.Service, p *timeline.Plane, t time.Time) share {
+	shares := [2]share{{family: collect.IPv4}, {family: collect.IPv6}}
+	for i := range p.Members {
+		m := &p.Members[i]
+		c := m.At(t)
+		if !c.Have || !m.Endpoint.IP.IsValid() {
+			continue
+		}
+		f := &shares[0]
+		if m.Endpoint.Family == collect.IPv6 {
+			f = &shares[1]
+		}
+		f.have++
+		if !c.Want && !stoppedSince(svc, m.Endpoint.UID, t).IsZero() {
+			f.stopped++
+		}
+	}
+	if shares[1].stopped*shares[0].have > shares[0].stopped*shares[1].have || shares[0].have == 0 {
+		return shares[1]
+	}
+	return shares[0]
+}
+
+// InstantTitle says which instant a table speaks of and how long after the last
+// action that was: "at 12:04:18.500", "+1.75 s after scale 7→5".
+func InstantTitle(snap *timeline.Snapshot, svc *timeline.Service, t time.Time, loc *time.Location) (at, after string) {
+	if loc == nil {
+		loc = time.UTC
+	}
+	at = "at "
+	if t = t.In(loc); dayNumber(t) != dayNumber(snap.Now.In(loc)) {
+		at += t.Format("Jan 2 ")
+	}
+	at += t.Format("15:04:05.000")
+	for _, m := range marksOf(snap, svc, "action") {
+		if m.At.After(t) {
+			break
+		}
+		after = fmt.Sprintf("+%s after %s", Duration(t.Sub(m.At)), printable(m.Text))
+	}
+	return at, after
+}

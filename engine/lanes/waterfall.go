@@ -1,0 +1,404 @@
+package lanes
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"time"
+
+	"github.com/kconverge/kconverge/engine/timeline"
+)
+
+// BarKind tells what a bar of a waterfall stands for.
+type BarKind uint8
+
+// Kinds of bars.
+const (
+	BarPoint   BarKind = iota // a moment: nothing took time
+	BarWork                   // something was done
+	BarProbe                  // waiting for a readiness probe
+	BarNode                   // waiting for a node's rules
+	BarSlowest                // the node that was last
+	BarOpen                   // not arrived: still growing
+	BarUnknown                // ended without an arrival of its own
+)
+
+// Bar is one hop of a path: from what it started, when it ended, and what share
+// of the whole it took.
+type Bar struct {
+	Label string
+	// Depth is 0 for a hop on the way, 1 for one beside it, 2 for a node.
+	Depth int
+	Kind  BarKind
+	// From and To are when it began and ended; To is now while it is open.
+	From, To time.Time
+	// Took is To-From; it may be negative, since two watches have no order.
+	Took time.Duration
+	// Share of the whole in percent, -1 for hops beside the way.
+	Share int
+	// Usual is the median of the same hop over UsualN other changes of the
+	// same kind; 0 of them means that it is not known.
+	Usual  time.Duration
+	UsualN int
+	Note   string
+	Node   string
+	Status timeline.Status
+	// AtMost: the end is only known to lie before To.
+	AtMost bool
+}
+
+// Waterfall is a path laid out in time.
+type Waterfall struct {
+	Path     *timeline.Path
+	From, To time.Time
+	// Total is the end-to-end time, or how long it has lasted.
+	Total time.Duration
+	Open  bool
+	Bars  []Bar
+	// Nodes are the hops of the nodes, latest first.
+	Nodes []timeline.Hop
+	// Start says what From was: "created", "pod terminating".
+	Start string
+}
+
+// usualOf is how many of a Service's latest paths say what is usual.
+const usualOf = 500
+
+// NewWaterfall lays a path out as of now. others are the Service's paths, for
+// what is usual.
+func NewWaterfall(p *timeline.Path, others []*timeline.Path, now time.Time) *Waterfall {
+	w := &Waterfall{Path: p, Nodes: ByLateness(p.Rules), Open: p.Status == timeline.StatusOpen}
+	if len(others) > usualOf {
+		others = others[len(others)-usualOf:]
+	}
+	before := chain(p)
+	w.From, w.Start = before[0].at, before[0].label
+	w.To = p.End()
+	if w.To.Before(p.Origin.At) {
+		w.To = p.Origin.At
+	}
+	if w.Open && now.After(w.To) {
+		w.To = now
+	}
+	w.Total = w.To.Sub(w.From)
+
+	for i, m := range before {
+		b := Bar{Label: m.label, Kind: BarPoint, From: m.at, To: m.at, Note: m.note, Share: -1}
+		if i > 0 {
+			b.From, b.Took, b.Kind = before[i-1].at, m.at.Sub(before[i-1].at), m.kind
+			b.Share = w.share(b.Took)
+			b.Usual, b.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
+				c := chain(q)
+				if len(c) != len(before) || c[i].label != m.label {
+					return 0, false
+				}
+				return c[i].at.Sub(c[i-1].at), true
+			})
+		}
+		w.Bars = append(w.Bars, b)
+	}
+	if p.Slice != nil {
+		b := w.hop("slice", *p.Slice, p.Origin.At, now, BarWork)
+		b.Share = w.share(b.Took)
+		b.Usual, b.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
+			return lagOf(q.Slice)
+		})
+		w.Bars = append(w.Bars, b)
+	}
+	if p.Endpoints != nil {
+		b := w.hop("endpoints v1", *p.Endpoints, p.Origin.At, now, BarWork)
+		b.Depth, b.Share, b.Note = 1, -1, "beside the way"
+		b.Usual, b.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
+			return lagOf(q.Endpoints)
+		})
+		w.Bars = append(w.Bars, b)
+	}
+	w.rules(others, now)
+	return w
+}
+
+// rules appends the bar of all nodes and one for each node.
+func (w *Waterfall) rules(others []*timeline.Path, now time.Time) {
+	p := w.Path
+	if len(p.Rules) == 0 {
+		return
+	}
+	from := sliceTime(p)
+	last := w.Nodes[0]
+	to := last.At
+	if last.Status == timeline.StatusOpen {
+		to = now
+	}
+	if to.IsZero() {
+		to = from
+	}
+	all := Bar{Label: "rules, " + Plural(len(p.Rules), "node"), Kind: BarNode, From: from, To: to, Took: to.Sub(from), Share: w.share(to.Sub(from)), Status: last.Status}
+	if last.Status == timeline.StatusOpen {
+		all.Kind = BarOpen
+	}
+	all.AtMost = Loose(&last)
+	all.Usual, all.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
+		if len(q.Rules) == 0 || q.Status != timeline.StatusArrived {
+			return 0, false
+		}
+		return q.End().Sub(sliceTime(q)), true
+	})
+	w.Bars = append(w.Bars, all)
+	clear := w.slowestIsClear()
+	hops := append([]timeline.Hop(nil), p.Rules...)
+	sort.SliceStable(hops, func(i, j int) bool { return hops[i].Plane.Node < hops[j].Plane.Node })
+	for _, h := range hops {
+		b := w.hop(h.Plane.Node, h, from, now, BarNode)
+		b.Depth, b.Share, b.Node = 2, -1, h.Plane.Node
+		if clear && h.Plane == last.Plane {
+			if b.Kind == BarNode {
+				b.Kind = BarSlowest
+			}
+			b.Note = "last !"
+		}
+		b.Usual, b.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
+			for _, x := range q.Rules {
+				if x.Plane == h.Plane && x.Status == timeline.StatusArrived {
+					return x.FromStep, true
+				}
+			}
+			return 0, false
+		})
+		w.Bars = append(w.Bars, b)
+	}
+}
+
+// slowestIsClear tells whether the last node stands out: it took at least twice
+// as long as the one before it, and a tenth of a second more.
+func (w *Waterfall) slowestIsClear() bool {
+	if len(w.Nodes) < 2 {
+		return false
+	}
+	a, b := w.Nodes[0], w.Nodes[1]
+	if a.Status == timeline.StatusOpen {
+		return b.Status == timeline.StatusArrived
+	}
+	return a.Status == timeline.StatusArrived && b.Status == timeline.StatusArrived &&
+		a.FromStep > 2*b.FromStep && a.FromStep-b.FromStep > 100*time.Millisecond
+}
+
+func (w *Waterfall) hop(label string, h timeline.Hop, from, now time.Time, kind BarKind) Bar {
+	b := Bar{Label: label, Kind: kind, From: from, To: h.At, Note: h.Note, Status: h.Status, AtMost: Loose(&h)}
+	switch h.Status {
+	case timeline.StatusOpen:
+		b.Kind, b.To, b.Note = BarOpen, now, "not yet"
+	case timeline.StatusSuperseded, timeline.StatusHandedOver, timeline.StatusAlreadyRouted:
+		b.Note, _ = HopText(h, from, now)
+		if b.To.IsZero() {
+			b.Kind, b.To = BarUnknown, from
+		}
+	}
+	b.Took = b.To.Sub(from)
+	return b
+}
+
+func (w *Waterfall) share(d time.Duration) int {
+	if w.Total <= 0 || d < 0 {
+		return 0
+	}
+	return int((d*100 + w.Total/2) / w.Total)
+}
+
+// moment is one step of a pod's life before the planes.
+type moment struct {
+	label string
+	at    time.Time
+	kind  BarKind
+	note  string
+}
+
+// chain are the moments up to the origin. Those that the watch did not see are
+// left out: a claimed one has another clock.
+func chain(p *timeline.Path) []moment {
+	var out []moment
+	add := func(label string, m timeline.Moment, k BarKind, note string) {
+		if !m.At.IsZero() && !m.At.After(p.Origin.At) {
+			out = append(out, moment{label, m.At, k, note})
+		}
+	}
+	if p.Op == timeline.OpAdd && p.Cause == timeline.CausePodReady {
+		on := ""
+		if p.Endpoint.Node != "" {
+			on = "on " + p.Endpoint.Node
+		}
+		add("created", p.Before.Created, BarPoint, "")
+		add("scheduled", p.Before.Scheduled, BarWork, on)
+		add("started", p.Before.Started, BarWork, "")
+		return append(out, moment{"ready", p.Origin.At, BarProbe, ""})
+	}
+	return append(out, moment{CauseText(p.Cause), p.Origin.At, BarPoint, ""})
+}
+
+// sliceTime is from when on the nodes could know.
+func sliceTime(p *timeline.Path) time.Time {
+	if p.Slice != nil && !p.Slice.At.IsZero() {
+		return p.Slice.At
+	}
+	return p.Origin.At
+}
+
+func lagOf(h *timeline.Hop) (time.Duration, bool) {
+	if h == nil || h.Status != timeline.StatusArrived {
+		return 0, false
+	}
+	return h.Lag, true
+}
+
+// usual is the median of a measure over the other paths that did the same.
+func usual(p *timeline.Path, others []*timeline.Path, measure func(*timeline.Path) (time.Duration, bool)) (time.Duration, int) {
+	var ds []time.Duration
+	for _, q := range others {
+		if q == p || q.Op != p.Op {
+			continue
+		}
+		if d, ok := measure(q); ok {
+			ds = append(ds, d)
+		}
+	}
+	if len(ds) == 0 {
+		return 0, 0
+	}
+	sort.Slice(ds, func(i, j int) bool { return ds[i] < ds[j] })
+	return ds[len(ds)/2], len(ds)
+}
+
+// Sentences say in words where the time went: the whole, and, when it is clear,
+// the hops that took most of it.
+func (w *Waterfall) Sentences() []string {
+	p := w.Path
+	end := "to the last node"
+	if len(p.Rules) == 0 {
+		end = "to the slices"
+	}
+	if w.Open {
+		end = "so far"
+	}
+	total := Duration(w.Total)
+	if w.loose() {
+		total = "At most " + total
+	}
+	first := fmt.Sprintf("%s from %s %s", total, w.Start, end)
+	type part struct {
+		share int
+		text  string
+	}
+	var parts []part
+	for _, b := range w.Bars {
+		if b.Depth != 0 || b.Share < 25 {
+			continue
+		}
+		text := b.Label
+		switch {
+		case b.Label == "ready":
+			text = "waiting for the readiness probe"
+		case b.Label == "started":
+			text = "starting the containers"
+		case b.Label == "scheduled":
+			text = "scheduling"
+		case b.Label == "slice":
+			text = "writing the slice"
+		case b.Kind == BarNode || b.Kind == BarOpen && len(w.Nodes) > 0:
+			text = "the nodes' rule sync"
+			if w.slowestIsClear() {
+				text = w.Nodes[0].Plane.Node + "'s rule sync"
+			} else if len(w.Nodes) == 1 {
+				text = w.Nodes[0].Plane.Node + "'s rule sync"
+			}
+		}
+		parts = append(parts, part{b.Share, text})
+	}
+	sort.SliceStable(parts, func(i, j int) bool { return parts[i].share > parts[j].share })
+	switch {
+	case p.Status == timeline.StatusSuperseded:
+		first += ": superseded by an opposite change."
+	case len(parts) == 0 || parts[0].share < 40:
+		first += ": no single hop stands out."
+	default:
+		first += ":  "
+		for i, x := range parts[:min(len(parts), 2)] {
+			if i > 0 {
+				first += ",  "
+			}
+			first += strconv.Itoa(x.share) + " % " + x.text
+		}
+		first += "."
+	}
+	out := []string{first}
+	if !w.Open && w.slowestIsClear() {
+		next := &w.Nodes[1]
+		out = append(out, fmt.Sprintf("Without %s: %s.", w.Nodes[0].Plane.Node, AtMost(next, next.At.Sub(w.From))))
+	}
+	if w.Open {
+		if miss := p.Missing(); len(miss) > 0 {
+			out = append(out, "Missing: "+Plural(len(miss), "node")+", first of them "+miss[0]+".")
+		}
+	}
+	if p.Op == timeline.OpRemove {
+		if d := routedAfterTermination(p, w.To); d > 0 {
+			s := "Routed for " + Duration(d) + " after termination began"
+			if e := p.Risk.FromExit; e != nil && *e > 0 {
+				s += ", " + Age(*e) + " of them with the containers gone"
+			}
+			if p.Risk.Growing {
+				s += ", and still growing"
+			}
+			out = append(out, s+".")
+		}
+	}
+	return out
+}
+
+// loose reports that the end of the whole is known as an interval only.
+func (w *Waterfall) loose() bool {
+	if w.Open {
+		return false
+	}
+	if len(w.Nodes) > 0 {
+		return Loose(&w.Nodes[0])
+	}
+	return w.Path.Slice != nil && Loose(w.Path.Slice)
+}
+
+// Quantiles sums up the nodes' lags from the slice: first, median, last, and how
+// many are missing. A node that has not arrived counts as at least its age, and
+// a quantile that rests on one gets a ">".
+func (w *Waterfall) Quantiles(now time.Time) string {
+	type lag struct {
+		d    time.Duration
+		open bool
+		hop  *timeline.Hop
+	}
+	var ls []lag
+	from := sliceTime(w.Path)
+	missing := 0
+	for i := range w.Nodes {
+		h := &w.Nodes[i]
+		switch h.Status {
+		case timeline.StatusOpen:
+			ls = append(ls, lag{now.Sub(from), true, h})
+			missing++
+		case timeline.StatusArrived:
+			ls = append(ls, lag{h.At.Sub(from), false, h})
+		}
+	}
+	if len(ls) == 0 {
+		return ""
+	}
+	sort.SliceStable(ls, func(i, j int) bool { return ls[i].d < ls[j].d })
+	show := func(l lag) string {
+		if l.open {
+			return ">" + Duration(l.d)
+		}
+		return AtMost(l.hop, l.d)
+	}
+	s := "first " + show(ls[0]) + "  median " + show(ls[(len(ls)-1)/2])
+	if n := len(ls); n >= 100 {
+		s += "  p99 " + show(ls[(n*99+99)/100-1])
+	}
+	return s + "  last " + show(ls[len(ls)-1]) + fmt.Sprintf("  missing %d  (n=%d)", missing, len(ls))
+}

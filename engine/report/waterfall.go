@@ -1,0 +1,172 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kconverge/kconverge/collect"
+)
+
+// row is one line of a waterfall, from and to counting from the first row's.
+type row struct {
+	name     string
+	from, to time.Time
+	open     bool
+	// claimed: one of the ends was not observed.
+	claimed bool
+	// without: no time can be given.
+	without bool
+	// atMost: it came at some time before to.
+	atMost bool
+	note   string
+}
+
+func rows(x *Path) []row {
+	var out []row
+	at := x.Origin.At
+	if x.Op == "add" && x.Before.Created != nil && x.Cause == "pod-ready" {
+		prev, claimed := *x.Before.Created, false
+		for _, b := range []struct {
+			name string
+			t    *time.Time
+		}{{"created", x.Before.Created}, {"scheduled", x.Before.Scheduled}, {"started", x.Before.Started}, {"ready", &at}} {
+			if b.t == nil {
+				continue
+			}
+			r := row{name: b.name, from: prev, to: *b.t, claimed: claimed}
+			prev, claimed = *b.t, slices.Contains(x.Before.Claimed, b.name)
+			if claimed && b.t != &at {
+				r.claimed, r.note = true, "claimed"
+			}
+			out = append(out, r)
+		}
+	} else {
+		out = append(out, row{name: strings.ReplaceAll(x.Cause, "-", " "), from: at, to: at})
+	}
+	hop := func(name string, h *Hop) {
+		if h == nil {
+			return
+		}
+		r := row{name: name, from: at, to: at, note: h.Note}
+		switch {
+		case h.At != nil:
+			r.to, r.atMost = *h.At, h.NotBefore != nil
+		case h.Status == "open":
+			r.open = true
+		default:
+			r.without, r.note = true, h.Status
+		}
+		out = append(out, r)
+	}
+	hop("slice", x.Slice)
+	hop("endpoints v1", x.Endpoints)
+	if x.Rules != nil {
+		start := at
+		if x.Slice != nil && x.Slice.At != nil {
+			start = *x.Slice.At
+		}
+		for _, node := range sortedKeys(x.Rules.ByNode) {
+			h := x.Rules.ByNode[node]
+			hop(collect.Plain(node), &h.Hop)
+			out[len(out)-1].from = start
+		}
+	}
+	return out
+}
+
+func (p *printer) waterfall(rows []row) {
+	bar, tick, open, atMost := p.glyphs()
+	name := 16
+	for _, r := range rows {
+		name = max(name, min(len([]rune(r.name)), p.o.Width-84))
+	}
+	left := name + 14
+	first, last := rows[0].from, rows[0].to
+	for i, r := range rows {
+		if r.open && p.now.After(r.from) {
+			r.to = p.now
+			rows[i] = r
+		}
+		if r.from.Before(first) {
+			first = r.from
+		}
+		if r.to.Before(first) {
+			first = r.to
+		}
+		if r.to.After(last) {
+			last = r.to
+		}
+	}
+	width := p.o.Width - left - 24
+	span := last.Sub(first)
+	cell := func(t time.Time) int {
+		if span <= 0 {
+			return 0
+		}
+		return int(float64(t.Sub(first)) / float64(span) * float64(width-1))
+	}
+	for i, r := range rows {
+		took := dur(float64(r.to.Sub(r.from).Microseconds()) / 1000)
+		switch {
+		case i == 0, r.without:
+			took = ""
+		case r.atMost:
+			took = atMost + took
+		case r.claimed:
+			took = fmt.Sprintf("~%.0f s", r.to.Sub(r.from).Seconds())
+		}
+		a, b := cell(r.from), cell(r.to)
+		if b < a {
+			a, b = b, a
+		}
+		var drawn string
+		switch {
+		case r.open:
+			took = "not yet"
+			drawn = strings.Repeat(" ", a) + strings.Repeat(bar, max(width-a-1, 0)) + open
+		case a == b:
+			drawn = strings.Repeat(" ", a) + tick
+		default:
+			drawn = strings.Repeat(" ", a) + strings.Repeat(bar, b-a)
+		}
+		note := collect.Plain(r.note)
+		if room := p.o.Width - left - width - 2; len([]rune(note)) > room {
+			note = string([]rune(note)[:room])
+		}
+		p.line("  %-*s %9s  %s%s %s", name, p.shorten(r.name, name), took, drawn, strings.Repeat(" ", max(width-len([]rune(drawn)), 0)), note)
+	}
+}
+
+// dur writes milliseconds for people: three figures at most.
+func dur(v float64) string {
+	neg := ""
+	if v < 0 {
+		neg, v = "-", -v
+	}
+	switch {
+	case v < 10:
+		return fmt.Sprintf("%s%.1f ms", neg, v)
+	case v < 1000:
+		return fmt.Sprintf("%s%.0f ms", neg, v)
+	case v < 10_000:
+		return fmt.Sprintf("%s%.2f s", neg, v/1000)
+	case v < 100_000:
+		return fmt.Sprintf("%s%.1f s", neg, v/1000)
+	}
+	return neg + time.Duration(v*float64(time.Millisecond)).Round(time.Second).String()
+}
+
+// shorten keeps the end of a name, by which the nodes of a pool differ.
+func (p *printer) shorten(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	mark := "…"
+	if p.o.ASCII {
+		mark = "~"
+	}
+	return mark + string(r[len(r)-n+1:])
+}

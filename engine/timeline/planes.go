@@ -1,0 +1,264 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+)
+
+// diffClass is how a cell's had and wanted disagree.
+type diffClass uint8
+
+const (
+	agrees diffClass = iota
+	missing
+	stale
+	unexpected
+	changed
+)
+
+var diffNames = [...]string{"", "missing", "stale", "unexpected", "changed"}
+
+// cell is one endpoint in one plane. In a rules plane the zero EndpointID is
+// the Service's own cell: its frontends.
+type cell struct {
+	id        EndpointID
+	want, had val
+	// wantAt and hadAt are when they last changed; hadNB bounds the latter
+	// from below when it is only known to lie in an interval.
+	wantAt, hadAt, hadNB time.Time
+	hadRV                uint64 // of the event that brought had, 0 for rules
+	// hadBaseline: had is what a first list or dump brought.
+	hadBaseline bool
+	// wasWanted: it was to be routable at some time.
+	wasWanted bool
+	// edited is the path that this cell's last change in the slices plane
+	// rooted, because nothing wanted the change.
+	edited *path
+
+	class   diffClass
+	since   time.Time // of the difference
+	stopped bool      // stale, and nothing can answer behind it
+	ports   []int32   // as last seen here
+	open    []*step
+	lost    []*step // superseded, the latest last
+	changes series[MemberChange]
+}
+
+// plane is one plane of one Service.
+type plane struct {
+	id    PlaneID
+	svc   *service
+	cells map[EndpointID]*cell
+	// live: both had and wanted are known, so changes are steps.
+	live     bool
+	baseline bool
+	// counts are the current state; its At is not used.
+	counts   PlaneChange
+	changes  series[PlaneChange]
+	arrivals series[Arrival]
+	note     string
+	// base is the baseline that ended the plane's past, its At zero without one;
+	// moved: something other than a baseline has told of the plane. claims are
+	// the past by the objects' words.
+	base   PlaneChange
+	moved  bool
+	claims []PastChange
+	// class is what a rules plane wants, see rules.go.
+	class *ruleClass
+	// arrived collects the hops that arrived during the current event.
+	arrived []*hopState
+
+	touched bool // since the last record
+	dirty   bool // since the last view
+	view    *Plane
+	// excluded: the node does not count now, see leftOut. waits: what it is
+	// compared with is not listed yet, see waits.go.
+	excluded, waits bool
+	early           []PastChange
+}
+
+func newPlane(svc *service, id PlaneID) *plane {
+	return &plane{id: id, svc: svc, cells: map[EndpointID]*cell{}, counts: PlaneChange{Knowledge: Known}, waits: svc.m.waits(id)}
+}
+
+func (p *plane) cell(id EndpointID) *cell {
+	c := p.cells[id]
+	if c == nil {
+		c = &cell{id: id}
+		p.cells[id] = c
+	}
+	return c
+}
+
+// counted says whether differences of the plane are differences of the Service.
+func (p *plane) counted() bool { return p.id.Kind != PlaneEndpoints && !p.excluded && !p.waits }
+
+// recount changes what counted tells, and the Service's differences with it.
+func (p *plane) recount(change func()) {
+	was := p.counted()
+	change()
+	n := p.counts.Missing + p.counts.Stale + p.counts.Unexpected + p.counts.Changed
+	switch is := p.counted(); {
+	case was && !is:
+		p.svc.diffs -= n
+	case is && !was:
+		p.svc.diffs += n
+	}
+	p.dirty, p.svc.dirty = true, true
+}
+
+func (p *plane) routable(x val, id EndpointID) bool {
+	return id != EndpointID{} && p.svc.values.info(x).routable
+}
+
+func (p *plane) classify(c *cell) diffClass {
+	if c.want == c.had {
+		return agrees
+	}
+	if (c.id == EndpointID{}) {
+		switch {
+		case c.had == absent:
+			return missing
+		case c.want == absent && c.wasWanted:
+			return stale
+		case c.want == absent:
+			return unexpected
+		}
+		return changed
+	}
+	w, h := p.routable(c.want, c.id), p.routable(c.had, c.id)
+	switch {
+	case w && !h:
+		return missing
+	case !w && h && c.wasWanted:
+		return stale
+	case !w && h:
+		return unexpected
+	}
+	return changed
+}
+
+// update brings the plane's counts in line with a cell whose want, had or
+// stopped state has changed. before is the cell as it was counted.
+func (p *plane) update(c *cell, before cell, at time.Time) {
+	add := func(c *cell, n int) {
+		if c.class != agrees {
+			switch c.class {
+			case missing:
+				p.counts.Missing += n
+			case stale:
+				p.counts.Stale += n
+			case unexpected:
+				p.counts.Unexpected += n
+			case changed:
+				p.counts.Changed += n
+			}
+			if p.counted() {
+				p.svc.diffs += n
+			}
+		}
+		if c.stopped {
+			p.counts.Stopped += n
+		}
+		if p.routable(c.want, c.id) {
+			p.counts.Want += n
+		}
+		if p.routable(c.had, c.id) {
+			p.counts.Have += n
+		}
+	}
+	add(&before, -1)
+	for _, x := range []val{c.want, c.had} {
+		if ports := p.svc.values.info(x).ports; len(ports) > 0 {
+			c.ports = ports
+		}
+	}
+	if p.routable(c.want, c.id) || ((c.id == EndpointID{}) && c.want != absent) {
+		c.wasWanted = true
+	}
+	c.class = p.classify(c)
+	if before.class == agrees && c.class != agrees {
+		c.since = at
+	}
+	c.stopped = c.class == stale && p.svc.stopped(c.id)
+	add(c, 1)
+	p.touched, p.dirty, p.svc.dirty = true, true, true
+	if (c.id != EndpointID{}) {
+		p.member(c, at)
+	}
+}
+
+func (p *plane) member(c *cell, at time.Time) {
+	m := MemberChange{At: at, Want: p.routable(c.want, c.id), Have: p.routable(c.had, c.id), Agrees: c.class == agrees}
+	last, ok := c.changes.last()
+	switch {
+	case !ok:
+	case last.Want == m.Want && last.Have == m.Have && last.Agrees == m.Agrees:
+		return
+	case !m.At.After(last.At):
+		m.At = last.At
+		c.changes.replaceLast(m)
+		return
+	}
+	c.changes.append(m)
+}
+
+// record writes the plane's state after an event, if it changed.
+func (p *plane) record(at time.Time, baseline bool) {
+	if !p.touched || !p.svc.m.observes(p.id) {
+		return
+	}
+	if p.waits {
+		p.recordEarly(at, baseline)
+		return
+	}
+	p.touched = false
+	now := p.counts
+	now.At, now.Note = at, p.note
+	last, ok := p.changes.last()
+	now.Baseline = baseline
+	if ok {
+		same := last
+		same.At, same.Baseline = now.At, now.Baseline
+		if same == now {
+			return
+		}
+	}
+	p.begin(now)
+	if ok {
+		if !at.After(last.At) {
+			now.At = last.At
+			p.changes.replaceLast(now)
+			p.dirty, p.svc.dirty = true, true
+			return
+		}
+	}
+	p.changes.append(now)
+	p.dirty, p.svc.dirty = true, true
+}
+
+// know changes how well the plane is seen.
+func (p *plane) know(k Knowledge) {
+	if p.counts.Knowledge != k {
+		p.counts.Knowledge = k
+		p.touched = true
+	}
+}
+
+// sortedCells lists the cells by id.
+func (p *plane) sortedCells() []*cell {
+	out := make([]*cell, 0, len(p.cells))
+	for _, c := range p.cells {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b *cell) int { return compareIDs(a.id, b.id) })
+	return out
+}
+
+// generation is the rule generation that the plane shows, 0 for others.
+func (p *plane) generation() uint32 {
+	if n := p.svc.m.nodes[p.id.Node]; p.id.Kind == PlaneRules && n != nil {
+		return n.generation
+	}
+	return 0
+}

@@ -1,0 +1,164 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kconverge/kconverge/collect"
+)
+
+// retainEvery is how often old things are looked for, in the model's own time.
+const retainEvery = time.Minute
+
+// retain drops what is older than the retention, and keeps what is open.
+func (m *Model) retain() {
+	if m.now.Before(m.nextRetain) {
+		return
+	}
+	first := m.nextRetain.IsZero()
+	m.nextRetain = m.now.Add(retainEvery)
+	if first {
+		return
+	}
+	cut := m.now.Add(-m.opt.Retention)
+	trimBefore(&m.marks, cut, func(x Mark) time.Time { return x.At })
+	m.gaps = slices.DeleteFunc(m.gaps, func(g *Gap) bool { return !g.To.IsZero() && g.To.Before(cut) })
+	for uid, p := range m.podsByUID {
+		if !p.gone.IsZero() && p.gone.Before(cut) {
+			delete(m.podsByUID, uid)
+		}
+	}
+	m.retainPasts(cut)
+	for _, s := range m.services {
+		s.retain(cut)
+	}
+	for id, src := range m.sources {
+		if name, ok := rulesNode(id); ok && m.nodeGone(name) && src.vouched.Before(cut) {
+			delete(m.sources, id)
+			m.coverageChanged()
+		}
+	}
+	// What still reads the rules of a gone node needs what it read before.
+	m.nodeNames = slices.DeleteFunc(m.nodeNames, func(name string) bool {
+		n := m.nodes[name]
+		if n.gone.IsZero() || n.gone.After(cut) || m.sources[collect.RulesSource(name)] != nil {
+			return false
+		}
+		delete(m.nodes, name)
+		m.nodesDirty = true
+		return true
+	})
+	m.services = slices.DeleteFunc(m.services, func(s *service) bool {
+		if s.exists || len(s.epSlice) > 0 || s.diffs > 0 || len(s.paths) > 0 || s.spec == nil && len(s.owner) > 0 || !s.deleted.IsZero() && s.deleted.After(cut) {
+			return false
+		}
+		for _, n := range m.nodes {
+			if len(n.ports[s]) > 0 {
+				return false
+			}
+		}
+		delete(m.ns(s.namespace).services, s.name)
+		for p := range s.tracks {
+			p.watchers = slices.DeleteFunc(p.watchers, func(x *service) bool { return x == s })
+		}
+		return true
+	})
+}
+
+// trimBefore drops the elements from before the cut.
+func trimBefore[T any](s *series[T], cut time.Time, at func(T) time.Time) {
+	n := 0
+	for n < len(s.items) && at(s.items[n]).Before(cut) {
+		n++
+	}
+	s.trim(n)
+}
+
+// trimSteps is trimBefore for a step function: the value at the cut stays.
+func trimSteps[T any](s *series[T], cut time.Time, at func(T) time.Time) {
+	n := 0
+	for n+1 < len(s.items) && at(s.items[n+1]).Before(cut) {
+		n++
+	}
+	s.trim(n)
+}
+
+func (s *service) retain(cut time.Time) {
+	for _, p := range slices.Clone(s.paths) {
+		if p.status() != StatusOpen && p.Origin.At.Before(cut) && p.ended().Before(cut) {
+			s.dropPath(p)
+		}
+	}
+	trimSteps(&s.wanted, cut, func(c Count) time.Time { return c.At })
+	trimBefore(&s.marks, cut, func(x Mark) time.Time { return x.At })
+	n := 0
+	for n < len(s.episodes.items) && !s.episodes.items[n].End.IsZero() && s.episodes.items[n].End.Before(cut) {
+		n++
+	}
+	if n == len(s.episodes.items) && n > 0 {
+		n-- // the next one's number
+	}
+	s.episodes.trim(n)
+	for p, t := range s.tracks {
+		trimSteps(&t.changes, cut, func(c PodChange) time.Time { return c.At })
+		t.view = nil
+		if !p.gone.IsZero() && p.gone.Before(cut) {
+			delete(s.tracks, p)
+			p.watchers = slices.DeleteFunc(p.watchers, func(x *service) bool { return x == s })
+		}
+	}
+	for _, p := range s.planes() {
+		p.retain(cut)
+	}
+	for ip := range s.strays {
+		if !slices.ContainsFunc(s.planes(), func(p *plane) bool { return p.has(EndpointID{UID: UnknownUID, IP: ip}) }) {
+			delete(s.strays, ip)
+		}
+	}
+	for id := range s.meta {
+		if !s.mentions(id) {
+			delete(s.meta, id)
+			if s.owner[id.IP] == id.UID {
+				delete(s.owner, id.IP)
+			}
+		}
+	}
+	s.dirty = true
+}
+
+func (p *plane) retain(cut time.Time) {
+	p.retainPast(cut)
+	trimSteps(&p.changes, cut, func(c PlaneChange) time.Time { return c.At })
+	trimBefore(&p.arrivals, cut, func(a Arrival) time.Time { return a.At })
+	for id, c := range p.cells {
+		trimSteps(&c.changes, cut, func(x MemberChange) time.Time { return x.At })
+		if c.want == absent && c.had == absent && len(c.open) == 0 && c.wantAt.Before(cut) && c.hadAt.Before(cut) {
+			delete(p.cells, id)
+		}
+	}
+	p.dirty = true
+}
+
+// mentions reports that an endpoint still stands in a plane or a path.
+func (s *service) mentions(id EndpointID) bool {
+	for _, p := range s.planes() {
+		if p.cells[id] != nil {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.paths, func(p *path) bool { return p.Endpoint.EndpointID == id })
+}
+
+// ended is the last moment of the path.
+func (p *path) ended() time.Time {
+	t := p.Origin.At
+	for _, h := range p.rules {
+		if h.At.After(t) {
+			t = h.At
+		}
+	}
+	if p.slice != nil && p.slice.At.After(t) {
+		t = p.slice.At
+	}
+	return t
+}

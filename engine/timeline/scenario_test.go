@@ -1,0 +1,70 @@
+package timeline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// TestScenarios plays testdata/scenarios/*.txtar: the parts of a file are taken
+// in order, events are applied, and every other part must read exactly as the
+// snapshot at that point does. Expectations are written by hand from the rules;
+// nothing here writes them.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/scenarios/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios found: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runScenario(t, txtar.Parse(data))
+		})
+	}
+}
+
+func runScenario(t *testing.T, a *txtar.Archive) {
+	m, sc := New(Options{}), newScenario()
+	checked := false
+	for _, part := range a.Files {
+		if word, _, _ := strings.Cut(part.Name, " "); word == "events" {
+			events, err := sc.parse(string(part.Data))
+			if err != nil {
+				t.Fatalf("%s: %v", part.Name, err)
+			}
+			for _, e := range events {
+				m.Apply(e)
+			}
+			continue
+		}
+		checked = true
+		got, err := section(m.Snapshot(), part.Name)
+		if err != nil {
+			t.Fatalf("%s: %v", part.Name, err)
+		}
+		if want := uncomment(string(part.Data)); got != want {
+			t.Errorf("-- %s --\ngot:\n%s\nwant:\n%s", part.Name, got, want)
+		}
+	}
+	if !checked {
+		t.Error("the scenario expects nothing")
+	}
+}
+
+// uncomment drops comments and empty lines.
+func uncomment(s string) string {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimRight(line, " \n"); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,244 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/engine/desired"
+)
+
+// Snapshot says what is known now. It is immutable, and a Service that nothing
+// happened to since the last one is the same pointer.
+func (m *Model) Snapshot() *Snapshot {
+	s := &Snapshot{
+		Session: m.session, Seq: m.seq, Now: m.now, First: m.first,
+		Watermark: m.watermark(), Sources: m.sourceViews(),
+		Marks: m.marks.view(), Reconciler: m.reconcile, Dropped: m.dropped,
+		MaxInversion: m.inv.max, MaxResourceVersion: m.maxRV, Workloads: m.workloadViews(),
+	}
+	s.Nodes = m.nodeViews()
+	for _, g := range m.gaps {
+		s.Gaps = append(s.Gaps, *g)
+	}
+	for _, svc := range m.services {
+		if v := svc.viewNow(); v != nil {
+			s.Services = append(s.Services, v)
+		}
+	}
+	return s
+}
+
+// viewNow gives the Service's immutable form, or nil when it was never seen.
+func (s *service) viewNow() *Service {
+	if s.spec == nil {
+		return nil
+	}
+	if s.view != nil && !s.dirty && !s.ages() {
+		return s.view
+	}
+	s.dirty = false
+	why := desired.WhyNotRouted(s.spec)
+	v := &Service{
+		Namespace: s.namespace, Name: s.name, UID: s.uid, Spec: s.spec, Deleted: s.deleted,
+		RoutedByProxy: why == "", WhyNot: why,
+		Coverage: s.m.coverageOf(s, why == ""), Workloads: s.workloads(),
+		Wanted: s.wanted.view(), Pods: s.trackViews(), SliceList: s.sliceViews(),
+		Episodes: s.episodeViews(), Marks: s.marks.view(),
+	}
+	v.Slices = s.slices.viewNow(s.m)
+	if s.m.sources[sourceOf(s.endpoints.id)] != nil {
+		v.Endpoints = s.endpoints.viewNow(s.m)
+	}
+	for _, n := range s.ruleNodes {
+		if p := s.rules[n]; len(p.cells) > 0 || v.RoutedByProxy {
+			v.Rules = append(v.Rules, p.viewNow(s.m))
+		}
+	}
+	if v.RoutedByProxy {
+		for n := range s.m.expectedNodes() {
+			if s.rules[n] == nil {
+				v.Rules = append(v.Rules, &Plane{ID: PlaneID{Kind: PlaneRules, Node: n}, Changes: []PlaneChange{{At: s.m.first, Knowledge: Blind}}})
+			}
+		}
+		slices.SortFunc(v.Rules, func(a, b *Plane) int { return cmp.Compare(a.ID.Node, b.ID.Node) })
+	}
+	s.growing = false
+	v.Paths = make([]*Path, len(s.paths))
+	for i, p := range s.paths {
+		if p.Op == OpRemove && p.view != nil && p.view.Risk.Growing {
+			p.view = nil
+		}
+		v.Paths[i] = p.fullView()
+		s.growing = s.growing || v.Paths[i].Risk.Growing
+	}
+	s.judge(v)
+	s.view = v
+	return v
+}
+
+// ages reports that the last view is no longer right because time has passed: a
+// difference has outgrown its budget, or a risk has grown.
+func (s *service) ages() bool {
+	return s.growing || !s.stallsAt.IsZero() && s.m.now.After(s.stallsAt)
+}
+
+// judge lists the differences and says what state the Service is in.
+func (s *service) judge(v *Service) {
+	v.State, s.stallsAt = Converged, time.Time{}
+	now := s.m.now
+	for _, p := range s.planes() {
+		if p.waits || p.counts.Agrees() {
+			continue
+		}
+		counted := p.counted()
+		budget := s.m.opt.Budgets.Rules
+		if p.id.Kind == PlaneSlices {
+			budget = s.m.opt.Budgets.Slices
+		}
+		for _, c := range p.cells {
+			if c.class == agrees {
+				continue
+			}
+			d := Difference{Plane: p.id, Endpoint: s.endpoint(c.id, c.ports), Kind: diffNames[c.class], Since: c.since}
+			if c.stopped {
+				d.Stopped = s.stoppedAt(c.id)
+			}
+			v.Differences = append(v.Differences, d)
+			if !counted {
+				continue
+			}
+			if v.Since.IsZero() || c.since.Before(v.Since) {
+				v.Since = c.since
+			}
+			stalls := c.since.Add(budget)
+			if now.After(stalls) {
+				v.State = Stalled
+				continue
+			}
+			if v.State == Converged {
+				v.State = Converging
+			}
+			if s.stallsAt.IsZero() || stalls.Before(s.stallsAt) {
+				s.stallsAt = stalls
+			}
+		}
+	}
+	slices.SortFunc(v.Differences, func(a, b Difference) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Plane.Kind, b.Plane.Kind), cmp.Compare(a.Plane.Node, b.Plane.Node),
+			compareIDs(a.Endpoint.EndpointID, b.Endpoint.EndpointID))
+	})
+}
+
+func (s *service) sliceViews() []Slice {
+	out := make([]Slice, 0, len(s.epSlice))
+	for _, sl := range s.sortedSlices() {
+		out = append(out, Slice{Name: sl.name, ResourceVersion: sl.rv, Family: sl.slice.Family, Endpoints: len(sl.slice.Endpoints)})
+	}
+	return out
+}
+
+// viewNow gives the plane's immutable form.
+func (p *plane) viewNow(m *Model) *Plane {
+	if p.view != nil && !p.dirty {
+		return p.view
+	}
+	p.dirty = false
+	v := &Plane{ID: p.id, Changes: p.withGaps(m), Arrivals: p.arrivals.view(), Past: p.pastNow(m)}
+	if s := m.sources[sourceOf(p.id)]; len(v.Changes) == 0 && s != nil && s.blind() {
+		v.Changes = []PlaneChange{{At: m.first, Knowledge: Blind}}
+	}
+	for _, c := range p.sortedCells() {
+		if (c.id != EndpointID{}) && c.changes.len() > 0 {
+			v.Members = append(v.Members, Member{Endpoint: p.svc.endpoint(c.id, c.ports), Changes: c.changes.view()})
+		}
+	}
+	if p.id.Kind == PlaneRules {
+		v.Ports = m.ruled(p.id.Node, p.svc)
+	}
+	p.view = v
+	return v
+}
+
+// withGaps draws the gaps over the plane's changes.
+func (p *plane) withGaps(m *Model) []PlaneChange {
+	out := p.changes.view()
+	if len(out) == 0 {
+		return out
+	}
+	for _, g := range m.gaps {
+		if gapConcerns(g.Source, p.id) {
+			out = overlay(out, g.From, g.To)
+		}
+	}
+	// Where gaps overlap, the end of one changes nothing.
+	return slices.CompactFunc(slices.Clone(out), func(a, b PlaneChange) bool {
+		b.At = a.At
+		return a == b
+	})
+}
+
+// overlay marks [from, to) as a gap; a zero to means that it is still open.
+func overlay(in []PlaneChange, from, to time.Time) []PlaneChange {
+	if !to.IsZero() && !to.After(from) {
+		return in
+	}
+	var out []PlaneChange
+	var cur PlaneChange
+	have, begun, ended := false, false, to.IsZero()
+	begin := func(at time.Time) {
+		begun = true
+		if have {
+			c := cur
+			c.At, c.Knowledge = at, InGap
+			out = append(out, c)
+		}
+	}
+	end := func(at time.Time) {
+		ended = true
+		if have {
+			c := cur
+			c.At = at
+			out = append(out, c)
+		}
+	}
+	for _, c := range in {
+		if !begun && c.At.After(from) {
+			begin(from)
+		}
+		if begun && !ended && c.At.After(to) {
+			end(to)
+		}
+		cur, have = c, true
+		inside := !c.At.Before(from) && (to.IsZero() || c.At.Before(to))
+		if inside {
+			begun = true
+			c.Knowledge = InGap
+		}
+		if begun && !ended && c.At.Equal(to) {
+			ended = true
+		}
+		out = append(out, c)
+	}
+	if !begun {
+		begin(from)
+	}
+	if !ended {
+		end(to)
+	}
+	return out
+}
+
+// sourceOf is the source of what a plane has.
+func sourceOf(p PlaneID) collect.SourceID {
+	switch p.Kind {
+	case PlanePods:
+		return collect.SourcePods
+	case PlaneEndpoints:
+		return collect.SourceEndpoints
+	case PlaneRules:
+		return collect.RulesSource(p.Node)
+	}
+	return collect.SourceEndpointSlices
+}

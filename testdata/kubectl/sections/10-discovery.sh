@@ -1,0 +1,16 @@
+# What the server says about itself.
+section discovery
+check 'version names the server' 'k version | has "Server Version: v1."'
+check 'version as JSON has major and minor' 'k version -o json | has "\"serverVersion\": {"; k version -o json | has "\"minor\""'
+check 'cluster-info names the control plane' 'k cluster-info | has "control plane"'
+check 'api-versions lists the groups' 'v=$(k api-versions); for g in v1 apps/v1 discovery.k8s.io/v1; do grep -qx "$g" <<<"$v" || { echo "$g is missing from: $v"; exit 1; }; done'
+check 'api-resources knows short names' 'k api-resources | grep -E "^services +svc +v1 +true +Service$"; k api-resources | grep -E "^deployments +deploy +apps/v1 +true +Deployment$"'
+check 'api-resources by verb' 'k api-resources --verbs=list,watch --namespaced -o name | grep -x endpointslices.discovery.k8s.io'
+check 'explain shows a nested field' 'k explain deployment.spec.strategy.rollingUpdate | has maxSurge'
+check 'explain --recursive' 'k explain service.spec --recursive | has sessionAffinityConfig'
+check 'explain refuses an unknown field' 'fails k explain service.spec.nonsense | has "does not exist"'
+check 'healthz, livez and readyz answer ok' 'for p in healthz livez readyz; do same "$(k get --raw /$p)" ok; done'
+check 'OpenAPI v2 and v3 are served' 'k get --raw /openapi/v2 | has io.k8s.api.core.v1.Service; k get --raw /openapi/v3 | has apis/apps/v1'
+check 'auth can-i says yes' 'same "$(k auth can-i create pods)" yes'
+check 'an unknown kind is refused' 'fails k get nonsenses | has "the server doesn'"'"'t have a resource type"'
+check 'nodes are Ready' 'k get node "$node" | grep -w Ready; k wait "node/$node" --for=condition=Ready --timeout=60s'

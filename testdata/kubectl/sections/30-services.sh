@@ -1,0 +1,18 @@
+# Services and what they lead to.
+section services
+given 'k get deployment web || k create deployment web --image=nginx --replicas=2; k rollout status deployment/web --timeout=100s'
+check 'expose makes a Service with a ClusterIP' 'k expose deployment/web --port=80 --target-port=8080 | has "service/web exposed"; [[ $(field service/web {.spec.clusterIP}) =~ ^[0-9]+\. ]]; same "$(field service/web {.spec.selector.app})" web'
+check 'its EndpointSlice lists the ready pods' 'eventually eval '"'"'[ "$(k get endpointslices -l kubernetes.io/service-name=web -o "jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].addresses[0]}" | wc -w)" = 2 ]'"'"'; same "$(k get endpointslices -l kubernetes.io/service-name=web -o "jsonpath={.items[0].ports[0].port}")" 8080'
+check 'the addresses are those of the pods' 'eventually eval '"'"'[ "$(k get endpointslices -l kubernetes.io/service-name=web -o "jsonpath={.items[*].endpoints[*].addresses[0]}" | tr " " "\n" | sort)" = "$(k get pods -l app=web -o "jsonpath={.items[*].status.podIP}" | tr " " "\n" | sort)" ]'"'"''
+check 'legacy Endpoints follow' 'eventually eval '"'"'[ "$(k get endpoints web -o "jsonpath={.subsets[*].addresses[*].ip}" 2>/dev/null | wc -w)" = 2 ]'"'"''
+check 'describe service shows the endpoints' 'k describe service web | grep -E "^Endpoints: +[0-9.]+:8080"'
+check 'scaling changes the slice' 'k scale deployment/web --replicas=1; eventually eval '"'"'[ "$(k get endpointslices -l kubernetes.io/service-name=web -o "jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].addresses[0]}" | wc -w)" = 1 ]'"'"'; k scale deployment/web --replicas=2'
+check 'a second Service port through patch' 'k patch service web --type=json -p "[{\"op\":\"replace\",\"path\":\"/spec/ports\",\"value\":[{\"name\":\"http\",\"port\":80,\"targetPort\":8080},{\"name\":\"alt\",\"port\":81,\"targetPort\":8081}]}]"; eventually eval '"'"'[ "$(k get endpointslices -l kubernetes.io/service-name=web -o "jsonpath={.items[0].ports[*].port}" | tr " " "\n" | sort | tr "\n" " ")" = "8080 8081 " ]'"'"''
+check 'set selector away empties the slice' 'k set selector service web app=nobody; eventually eval '"'"'[ -z "$(k get endpointslices -l kubernetes.io/service-name=web -o "jsonpath={.items[*].endpoints[*].addresses[0]}")" ]'"'"'; k set selector service web app=web'
+check 'create service nodeport allocates a port' 'k create service nodeport np --tcp=80:8080; p=$(field service/np "{.spec.ports[0].nodePort}"); [ "$p" -ge 30000 ] && [ "$p" -le 32767 ]'
+check 'a taken ClusterIP is refused' 'ip=$(field service/web {.spec.clusterIP}); fails k create service clusterip taken --tcp=80 --clusterip="$ip" | has "already allocated"'
+check 'a ClusterIP outside the range is refused' 'fails k create service clusterip outside --tcp=80 --clusterip=192.0.2.1 | has Invalid'
+check 'a headless Service has no ClusterIP' 'k create service clusterip headless --clusterip=None; same "$(field service/headless {.spec.clusterIP})" None'
+check 'an ExternalName Service' 'k create service externalname far --external-name=example.com; same "$(field service/far {.spec.externalName})" example.com'
+check 'the ClusterIP is immutable' 'fails k patch service web --type=merge -p "{\"spec\":{\"clusterIP\":\"10.96.200.200\",\"clusterIPs\":[\"10.96.200.200\"]}}" | has "may not change once set"'
+check 'deleting a Service deletes its slices' 'k delete service web; eventually eval '"'"'[ -z "$(k get endpointslices -l kubernetes.io/service-name=web -o name)" ]'"'"''

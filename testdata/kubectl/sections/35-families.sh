@@ -1,0 +1,17 @@
+# Services of one and two address families.
+section families
+given 'k get deployment both || k create deployment both --image=nginx --replicas=2; k rollout status deployment/both --timeout=100s; k get service both || k expose deployment/both --port=80 --target-port=8080'
+check 'who asks for nothing gets one IPv4 address' 'same "$(field service/both "{.spec.ipFamilyPolicy} {.spec.ipFamilies[*]}")" "SingleStack IPv4"; k describe service both | grep -E "^IP Family Policy: +SingleStack$"'
+check 'nodes have two ranges and two addresses' 'same "$(k get nodes -o "jsonpath={range .items[*]}{.spec.podCIDRs[*]} {end}" | wc -w)" 6; k get node node-1 -o "jsonpath={.status.addresses[?(@.type==\"InternalIP\")].address}" | has "198.18.0.1 2001:2::1"'
+check 'pods have two addresses' 'k get pods -l app=both -o "jsonpath={range .items[*]}{.status.podIPs[*].ip}{\"\n\"}{end}" | grep -cE "^10\.244\.[0-9]+\.[0-9]+ fd00:10:244:" | has 2; k describe pods -l app=both | grep -A2 "^IPs:" | has "fd00:10:244:"'
+check 'PreferDualStack adds an IPv6 address' 'ip=$(field service/both {.spec.clusterIP}); k patch service both --type=merge -p "{\"spec\":{\"ipFamilyPolicy\":\"PreferDualStack\"}}"; same "$(field service/both "{.spec.ipFamilies[*]} {.spec.clusterIPs[0]}")" "IPv4 IPv6 $ip"; field service/both "{.spec.clusterIPs[1]}" | has "fd00:10:96::"'
+check 'describe shows both' 'k describe service both | grep -E "^IP Families: +IPv4,IPv6$"; k describe service both | grep -E "^IPs: +10\..*,fd00:10:96::"'
+check 'get -o wide shows the first address and the selector' 'k get service both -o wide --no-headers | grep -E "^both +ClusterIP +10\.[0-9.]+ +<none> +80/TCP +[0-9a-z]+ +app=both$"'
+check 'each family has its slice' 'eventually eval '"'"'[ "$(k get endpointslices -l kubernetes.io/service-name=both -o go-template="{{range .items}}{{.addressType}}{{len .endpoints}} {{end}}" | tr " " "\n" | sort | tr -d "\n")" = "IPv42IPv62" ]'"'"'; k get endpointslices -l kubernetes.io/service-name=both | has IPv6'
+check 'the legacy Endpoints hold the first family only' 'k get endpoints both -o "jsonpath={.subsets[*].addresses[*].ip}" 2>/dev/null | lacks "fd00:"'
+check 'applying the manifest of before keeps the addresses' 'ips=$(field service/both "{.spec.clusterIPs}"); k create service clusterip both --tcp=80:8080 --dry-run=client -o yaml | k apply --server-side --force-conflicts -f -; same "$(field service/both "{.spec.clusterIPs}")" "$ips"; k set selector service both app=both'
+check 'a family is not dropped by accident' 'fails k patch service both --type=merge -p "{\"spec\":{\"ipFamilies\":[\"IPv4\"]}}" | has "must be '"'SingleStack'"' to release the secondary IP family"'
+check 'SingleStack gives the second address back' 'k patch service both --type=merge -p "{\"spec\":{\"ipFamilyPolicy\":\"SingleStack\"}}"; same "$(field service/both "{.spec.ipFamilies[*]}" )" IPv4; same "$(field service/both "{.spec.clusterIPs[*]}" | wc -w)" 1'
+check 'an IPv6 Service' 'printf "apiVersion: v1\nkind: Service\nmetadata: {name: six}\nspec: {ipFamilies: [IPv6], selector: {app: both}, ports: [{port: 80, targetPort: 8080}]}\n" | k apply -f -; field service/six {.spec.clusterIP} | has "fd00:10:96::"; eventually eval '"'"'k describe service six | grep -qE "^Endpoints: +\[fd00:"'"'"''
+check 'explain tells about the policy' 'k explain service.spec.ipFamilyPolicy | has RequireDualStack'
+check 'an unknown family is refused' 'fails k patch service both --type=merge -p "{\"spec\":{\"ipFamilies\":[\"IPv5\"]}}" | has "supported values: \"IPv4\", \"IPv6\""'

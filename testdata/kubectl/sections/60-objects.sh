@@ -1,0 +1,18 @@
+# Pods, nodes, namespaces and small things.
+section objects
+check 'run a pod until Ready' 'k run p1 --image=busybox --restart=Never --grace-period=1 2>/dev/null || k run p1 --image=busybox --restart=Never; k wait pod/p1 --for=condition=Ready --timeout=100s'
+check 'label, overwrite, remove' 'k label pod p1 tier=one; fails k label pod p1 tier=two | has "already has a value"; k label pod p1 tier=two --overwrite; same "$(field pod/p1 {.metadata.labels.tier})" two; k label pod p1 tier-; same "$(field pod/p1 {.metadata.labels.tier})" ""'
+check 'annotate' 'k annotate pod p1 a=1; same "$(field pod/p1 {.metadata.annotations.a})" 1'
+check 'a running pod is Terminating before it is gone' 'k delete pod p1 --wait=false; k get pod p1 --ignore-not-found -o "jsonpath={.metadata.deletionTimestamp}" | grep -qE "^$|^20"; k wait pod/p1 --for=delete --timeout=100s; fails k get pod p1 | has NotFound'
+check 'delete --now --force' 'k run p2 --image=busybox --restart=Never; k wait pod/p2 --for=condition=Ready --timeout=100s; k delete pod p2 --grace-period=0 --force; fails k get pod p2 | has NotFound'
+check 'cordon keeps new pods away' 'k cordon "$node"; k get node "$node" | has SchedulingDisabled; same "$(k get node "$node" -o jsonpath={.spec.unschedulable})" true; k uncordon "$node"; k get node "$node" | lacks SchedulingDisabled'
+check 'taint and remove it' 'k taint node "$node" suite=1:NoSchedule; k get node "$node" -o "jsonpath={.spec.taints[*].key}" | has suite; k taint node "$node" suite-; k get node "$node" -o "jsonpath={.spec.taints[*].key}" | lacks suite'
+check 'drain evicts the pods of a node' 'k create deployment moved --image=nginx --replicas=2; k rollout status deployment/moved --timeout=100s; k drain "$node" --ignore-daemonsets --force --pod-selector=app=moved --timeout=100s; same "$(k get pods -l app=moved --field-selector="spec.nodeName=$node" -o name)" ""; k uncordon "$node"; k rollout status deployment/moved --timeout=100s'
+check 'label a node' 'k label node "$node" suite/zone=a; same "$(k get node "$node" -o "jsonpath={.metadata.labels.suite/zone}")" a; k label node "$node" suite/zone-'
+check 'a configmap' 'k create configmap c1 --from-literal=a=b; same "$(field configmap/c1 {.data.a})" b'
+check 'an object in a missing namespace is refused' 'fails k create configmap c2 --from-literal=a=b -n no-such-namespace | has "not found"'
+check 'deleting a namespace deletes what is in it' 'k create namespace "$ns-b"; k create deployment gone --image=nginx -n "$ns-b"; k rollout status deployment/gone -n "$ns-b" --timeout=100s; k delete namespace "$ns-b" --timeout=100s; same "$(k get pods -n "$ns-b" -o name)" ""; fails k get namespace "$ns-b" | has NotFound'
+check 'an endpoint slice by hand' 'k create -f "$here/objects/slice.yaml"; k get endpointslice by-hand | grep -E "by-hand +IPv4 +8080 +192.0.2.10"; k delete endpointslice by-hand'
+check 'delete --all' 'k delete pods --all --timeout=100s | has deleted'
+check 'delete of kinds by label' 'k delete deployments,services -l app=look --timeout=100s | has "deployment.apps \"look\" deleted"'
+check 'garbage collection takes the pods of deleted Deployments' 'k delete deployments --all --timeout=100s; eventually eval '"'"'[ -z "$(k get rs,pods -o name)" ]'"'"''

@@ -1,0 +1,7 @@
+# Jobs: pods that end.
+section jobs
+check 'create job runs a pod to its end' 'k create job once --image=busybox -- sleep 1; k wait job/once --for=condition=Complete --timeout=100s; k get job once | grep -E "^once +Complete +1/1"; same "$(field pods "{.items[?(@.metadata.labels.job-name==\"once\")].status.phase}")" Succeeded'
+check 'a Job with completions and parallelism' 'k create job many --image=busybox --dry-run=client -o yaml -- true | sed "s/^spec:/spec:\n  completions: 3\n  parallelism: 2/" | k create -f -; k wait job/many --for=condition=Complete --timeout=100s; same "$(field job/many {.status.succeeded})" 3; same "$(k get pods -l job-name=many -o name | wc -l)" 3'
+check 'a Job that fails gives up at its backoffLimit' 'k create job bad --image=busybox --dry-run=client -o yaml -- false | sed "s/^spec:/spec:\n  backoffLimit: 0/" | k create -f -; k wait job/bad --for=condition=Failed --timeout=100s; k get job bad | grep -E "^bad +Failed +0/1"; k describe job bad | has BackoffLimitExceeded'
+check 'what the lab cannot do is refused' 'k create job ix --image=busybox --dry-run=client -o yaml -- true | sed "s/^spec:/spec:\n  completionMode: Indexed\n  completions: 2/" >"$tmp/indexed.yaml"; fails k create -f "$tmp/indexed.yaml" | has "do not have it"'
+check 'deleting a Job deletes its pods' 'k delete jobs --all --timeout=60s; eventually eval '"'"'[ -z "$(k get pods -l job-name -o name)" ]'"'"''

@@ -1,0 +1,279 @@
+package ui
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kconverge/kconverge/engine/timeline"
+	"github.com/kconverge/kconverge/ui/draw"
+	"github.com/kconverge/kconverge/ui/theme"
+	"github.com/kconverge/kconverge/ui/view"
+)
+
+// Model is the root of the screen. It belongs to Bubble Tea's goroutine.
+type Model struct {
+	o    Options
+	ctx  context.Context
+	feed <-chan *timeline.Snapshot
+	keys *keyMap
+
+	w, h  int
+	look  look
+	mouse bool
+
+	snap  *timeline.Snapshot
+	shape uint64 // of what the last frame showed
+	now   time.Time
+	ended bool
+	focus view.Focus
+
+	views  map[view.ID]view.View
+	shown  view.ID
+	last   view.ID // where esc leads from Path
+	layer  layer   // help, palette or prompt over the view, or nil
+	typing view.Typer
+	// touched: a key was pressed, or the first Services have come.
+	touched bool
+	said    string // the answer to the last action
+	bad     bool   // said is an error
+	saidAt  time.Time
+	busy    int // actions under way
+
+	ticking bool
+	every   time.Duration // of the running tick
+	tickN   int
+
+	dirty  bool
+	frame  string
+	screen *draw.Screen
+	tabs   []tab // of the last frame, for the mouse
+}
+
+// New makes the root model without a feed, as tests use it: snapshots come as
+// messages made by Show. It fails on a theme, key or focus that does not exist.
+func New(o Options) (*Model, error) {
+	o.fill()
+	keys, err := newKeyMap(o.Keys)
+	if err != nil {
+		return nil, err
+	}
+	look, err := newLook(&o)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{
+		o: o, ctx: context.Background(), keys: keys, look: look, mouse: !o.NoMouse,
+		views: map[view.ID]view.View{
+			view.Services: view.NewServices(), view.Timeline: view.NewTimeline(), view.Path: view.NewPath(),
+			view.Nodes: view.NewNodes(), view.Engine: view.NewEngine(), view.Events: view.NewEvents(),
+		},
+		shown: view.Services, last: view.Timeline, now: o.Clock.Now(), dirty: true,
+	}
+	if ns, name, ok := strings.Cut(o.Focus, "/"); ok {
+		m.focus = view.Focus{Namespace: ns, Service: name}
+		m.shown = view.Timeline
+	}
+	return m, nil
+}
+
+// Init implements tea.Model. The background colour is asked for and not waited
+// for.
+func (m *Model) Init() tea.Cmd {
+	cmds := []tea.Cmd{m.schedule()}
+	if m.look.asks() {
+		cmds = append(cmds, tea.RequestBackgroundColor)
+	}
+	if m.feed != nil {
+		cmds = append(cmds, m.next())
+	}
+	return tea.Batch(cmds...)
+}
+
+// View implements tea.Model.
+func (m *Model) View() tea.View {
+	if m.dirty {
+		m.draw()
+		m.dirty = false
+	}
+	v := tea.NewView(m.frame)
+	v.AltScreen = true
+	v.WindowTitle = "kconverge"
+	if m.mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	return v
+}
+
+// Frame draws the screen as it is now and returns its cells.
+func (m *Model) Frame() *draw.Screen {
+	m.draw()
+	return m.screen
+}
+
+// context makes what views may read.
+func (m *Model) context() *view.Context {
+	c := &view.Context{
+		Snap: m.snap, Now: m.now, Loc: m.now.Location(), Focus: &m.focus,
+		Title: m.o.Title, Waiting: m.o.Waiting, Hint: m.hint(), Keys: m.keys.first,
+	}
+	if m.snap != nil {
+		c.Health = view.HealthOf(m.snap, m.recorded())
+	}
+	return c
+}
+
+// hint is the line to try elsewhere, until something has changed.
+func (m *Model) hint() string {
+	if m.snap != nil {
+		for _, s := range m.snap.Services {
+			for _, e := range s.Marks {
+				if e.Kind == "action" {
+					return ""
+				}
+			}
+		}
+	}
+	return m.o.Hint
+}
+
+// advance moves the model's time: to the snapshot's, or on with the clock while
+// a live source runs. Every frame does it first, so that all of its parts speak
+// of the same now.
+func (m *Model) advance() {
+	now := m.o.Clock.Now()
+	switch {
+	case m.snap != nil && (m.ended || m.recorded()):
+		m.now = m.snap.Now.In(now.Location())
+		return
+	case m.snap != nil && m.snap.Now.After(now):
+		now = m.snap.Now.In(now.Location())
+	case m.recorded():
+		return // nothing is known yet of the time of what was recorded
+	}
+	if now.After(m.now) {
+		m.now = now
+	}
+}
+
+// recorded tells that time is what the Snapshots say, not the clock.
+func (m *Model) recorded() bool {
+	return m.o.Recorded || m.snap != nil && m.snap.Session.Kind == "recording"
+}
+
+// look is the theme and the glyphs, and where they come from.
+type look struct {
+	fixed   *theme.Theme // chosen by the user or by NO_COLOR
+	profile *theme.Theme // forced by what the terminal can show
+	light   bool
+	glyphs  *draw.Glyphs
+}
+
+func newLook(o *Options) (look, error) {
+	l := look{glyphs: &draw.Unicode}
+	t, err := theme.ByName(o.Theme)
+	if err != nil {
+		return l, err
+	}
+	l.fixed = t
+	if environ(o.Environ, "NO_COLOR") != "" {
+		l.fixed = &theme.Plain
+	}
+	if o.ASCII || environ(o.Environ, "TERM") == "dumb" {
+		l.glyphs = &draw.ASCII
+	}
+	return l, nil
+}
+
+// environ finds a variable; the last one counts.
+func environ(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// asks tells whether the terminal's background matters.
+func (l *look) asks() bool { return l.fixed == nil || l.fixed == &theme.ANSI }
+
+func (l *look) theme() *theme.Theme {
+	switch {
+	case l.fixed == &theme.ANSI && l.light, l.fixed == nil && l.profile == &theme.ANSI && l.light:
+		return &theme.ANSILight
+	case l.fixed != nil:
+		return l.fixed
+	case l.profile != nil:
+		return l.profile
+	case l.light:
+		return &theme.Light
+	}
+	return &theme.Dark
+}
+
+// shapeOf sums up what would look different in a snapshot, time aside, so that
+// one that only moves time need not be drawn at once.
+func shapeOf(s *timeline.Snapshot) uint64 {
+	h := uint64(14695981039346656037)
+	add := func(n int) { h = (h ^ uint64(n)) * 1099511628211 }
+	text := func(t string) {
+		for i := 0; i < len(t); i++ {
+			add(int(t[i]))
+		}
+	}
+	plane := func(p *timeline.Plane) {
+		if p == nil {
+			return
+		}
+		add(len(p.Changes))
+		if n := len(p.Changes); n > 0 {
+			c := p.Changes[n-1]
+			add(int(c.At.UnixNano()))
+			add(c.Have)
+			add(c.Missing + 1000*c.Stale)
+		}
+		if p.Past != nil {
+			add(len(p.Past.Changes))
+			add(int(p.Past.Changes[len(p.Past.Changes)-1].At.UnixNano()))
+		}
+	}
+	add(len(s.Services))
+	for _, v := range s.Services {
+		text(v.Name)
+		text(string(v.State))
+		add(len(v.Differences))
+		add(len(v.Paths))
+		add(len(v.Wanted))
+		add(len(v.Episodes))
+		add(len(v.Marks))
+		add(len(v.Coverage.Blind) + 1000*len(v.Coverage.Gap))
+		for i := range v.Pods {
+			add(len(v.Pods[i].Changes))
+		}
+		plane(v.Slices)
+		plane(v.Endpoints)
+		for _, p := range v.Rules {
+			plane(p)
+		}
+	}
+	for i := range s.Nodes {
+		add(int(s.Nodes[i].Generation))
+		text(string(s.Nodes[i].Rules))
+		if s.Nodes[i].Ready {
+			add(1)
+		}
+	}
+	add(len(s.Gaps))
+	add(len(s.Marks))
+	add(s.Dropped)
+	for i := range s.Sources {
+		text(string(s.Sources[i].State))
+	}
+	if s.Watermark.IsZero() {
+		add(1)
+	}
+	return h
+}

@@ -1,0 +1,266 @@
+package view
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/kconverge/kconverge/engine/timeline"
+	"github.com/kconverge/kconverge/ui/draw"
+	"github.com/kconverge/kconverge/ui/theme"
+)
+
+// ServicesView lists the Services: what is not converged first.
+type ServicesView struct {
+	l       list
+	chosen  string // namespace/name, so that it stays chosen while the order moves
+	filter  string
+	editing bool
+	h       int
+	top     int
+
+	// What services found, and for which snapshot and filter.
+	found    []*timeline.Service
+	foundIn  *timeline.Snapshot
+	foundFor string
+}
+
+// NewServices makes the view.
+func NewServices() *ServicesView { return &ServicesView{} }
+
+// Title implements View.
+func (*ServicesView) Title() string { return "Services" }
+
+// Offers implements View.
+func (*ServicesView) Offers() []Action {
+	return []Action{Up, Open, Filter, Scale, Restart, Copy, Help, Palette}
+}
+
+func key(svc *timeline.Service) string { return svc.Namespace + "/" + svc.Name }
+
+// services are those that the filter leaves, stalled and converging ones first.
+// They are looked for anew only in another snapshot or for another filter.
+func (v *ServicesView) services(c *Context) []*timeline.Service {
+	if c.Snap == nil {
+		return nil
+	}
+	if c.Snap != v.foundIn || v.filter != v.foundFor {
+		v.found, v.foundIn, v.foundFor = v.search(c), c.Snap, v.filter
+	}
+	return v.found
+}
+
+func (v *ServicesView) search(c *Context) []*timeline.Service {
+	all := append([]*timeline.Service(nil), c.Snap.Services...)
+	rank := map[timeline.State]int{timeline.Stalled: 0, timeline.Converging: 1, timeline.Converged: 2}
+	sort.SliceStable(all, func(i, j int) bool {
+		a, b := all[i], all[j]
+		if x, y := a.Deleted.IsZero(), b.Deleted.IsZero(); x != y {
+			return x
+		}
+		return rank[a.State] < rank[b.State]
+	})
+	if strings.TrimSpace(v.filter) == "" {
+		return all
+	}
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = key(s)
+	}
+	var out []*timeline.Service
+	for _, i := range Match(v.filter, names) {
+		out = append(out, all[i])
+	}
+	return out
+}
+
+// Draw implements View.
+func (v *ServicesView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
+	list := v.services(c)
+	title := "Services"
+	if c.Snap != nil {
+		title = fmt.Sprintf("%d of %d Services", len(list), len(c.Snap.Services))
+		if len(list) == len(c.Snap.Services) {
+			title = fmt.Sprintf("%d Services", len(list))
+		}
+	}
+	s.Rule(r.Min.X, r.Min.Y, r.Dx(), title, "what moves first")
+	y := r.Min.Y + 1
+	if v.editing || v.filter != "" {
+		x := s.Text(r.Min.X+1, y, theme.Accent, "/ ")
+		x = s.TextIn(x, y, r.Dx()-24, theme.Strong, v.filter)
+		if v.editing {
+			s.Glyph(x, y, theme.Accent, s.Glyphs.Caret)
+		}
+		s.Right(r.Max.X-1, y, theme.Dim, "words, !without")
+		y++
+	}
+	if c.Snap == nil || len(c.Snap.Services) == 0 {
+		drawWaiting(s, draw.Box(r.Min.X, y, r.Dx(), r.Max.Y-y), c)
+		return
+	}
+	if len(list) == 0 {
+		s.TextIn(r.Min.X+3, y+1, r.Dx()-4, theme.Dim, "no Service matches; "+c.Keys(Back)+" clears the filter")
+		return
+	}
+	w := r.Dx()
+	nameW := max(16, min(44, w/3))
+	stateX, nX := r.Min.X+3+nameW+2, r.Min.X+3+nameW+2+20
+	s.Text(r.Min.X+3, y, theme.Dim, "Service")
+	s.Text(stateX, y, theme.Dim, "state")
+	cols := []string{"wanted", "slices", "nodes"}
+	for i, h := range cols {
+		if nX+8*(i+1) < r.Max.X {
+			s.Right(nX+8*(i+1)-1, y, theme.Dim, h)
+		}
+	}
+	waitX := nX + 8*len(cols) + 2
+	if waitX+10 < r.Max.X {
+		s.Text(waitX, y, theme.Dim, "waiting for")
+	}
+	y++
+	v.h, v.top = max(1, r.Max.Y-y), y
+	for i, svc := range list {
+		if key(svc) == v.chosen {
+			v.l.at = i
+		}
+	}
+	v.l.fit(len(list), v.h)
+	v.chosen = key(list[v.l.at])
+	for i := 0; i < v.h && v.l.first+i < len(list); i++ {
+		v.drawRow(s, draw.Box(r.Min.X, y+i, w, 1), c, list[v.l.first+i], v.l.first+i == v.l.at, nameW, stateX, nX, waitX)
+	}
+}
+
+func (v *ServicesView) drawRow(s *draw.Screen, r draw.Rect, c *Context, svc *timeline.Service, chosen bool, nameW, stateX, nX, waitX int) {
+	y := r.Min.Y
+	role := theme.Text
+	if chosen {
+		role = theme.Accent
+		s.Glyph(r.Min.X+1, y, theme.Accent, s.Glyphs.Chosen)
+	}
+	s.NameIn(r.Min.X+3, y, nameW, role, key(svc))
+	mark, markRole := stateMark(svc, c.Now, s.Glyphs)
+	if svc.State == timeline.Converged && !svc.Coverage.Complete() {
+		mark = "? not all seen"
+	}
+	s.TextIn(stateX, y, min(19, r.Max.X-stateX-1), markRole, mark)
+	want := "–"
+	if n := len(svc.Wanted); n > 0 {
+		want = fmt.Sprint(svc.Wanted[n-1].N)
+	}
+	have := "–"
+	if svc.Slices != nil && len(svc.Slices.Changes) > 0 {
+		have = fmt.Sprint(svc.Slices.Changes[len(svc.Slices.Changes)-1].Have)
+	}
+	agree := 0
+	for _, p := range svc.Rules {
+		if n := len(p.Changes); n > 0 && p.Changes[n-1].Knowledge == timeline.Known && p.Changes[n-1].Agrees() {
+			agree++
+		}
+	}
+	nodes := fmt.Sprintf("%d/%d", agree, len(svc.Coverage.Expected))
+	if !svc.RoutedByProxy {
+		nodes = "none"
+	}
+	for i, t := range []string{want, have, nodes} {
+		if nX+8*(i+1) < r.Max.X {
+			s.Right(nX+8*(i+1)-1, y, theme.Text, t)
+		}
+	}
+	if waitX+10 < r.Max.X {
+		room := r.Max.X - waitX - 1
+		if risky(svc) {
+			room -= len("! risk  ")
+		}
+		wait, waitRole := "", theme.Warn
+		for _, w := range waiting(svc) {
+			if wait = strings.TrimPrefix(w, "waiting for "); draw.Width(s.Clean(wait)) <= room {
+				break
+			}
+		}
+		if wait == "" && !svc.RoutedByProxy {
+			wait, waitRole = svc.WhyNot, theme.Dim
+		}
+		if risky(svc) {
+			wait = "! risk  " + wait
+			waitRole = theme.Bad
+		}
+		s.TextIn(waitX, y, r.Max.X-waitX-1, waitRole, wait)
+	}
+}
+
+// Do implements View.
+func (v *ServicesView) Do(a Action, c *Context) Request {
+	list := v.services(c)
+	switch a {
+	case Filter:
+		v.editing = true
+		return Request{Handled: true, Edit: true}
+	case Back:
+		if v.filter == "" {
+			return Request{}
+		}
+		v.filter = ""
+		return handled
+	}
+	if len(list) == 0 {
+		return Request{}
+	}
+	v.l.fit(len(list), v.h)
+	switch a {
+	case Open:
+		v.focus(c, list[v.l.at])
+		return Request{Handled: true, Show: Timeline}
+	case Copy:
+		return Request{Handled: true, Copy: key(list[v.l.at]), Say: "copied " + key(list[v.l.at])}
+	case Scale, Restart:
+		v.focus(c, list[v.l.at])
+		return Request{}
+	}
+	if v.l.do(a, len(list), v.h) {
+		v.chosen = key(list[v.l.at])
+		return handled
+	}
+	return Request{}
+}
+
+func (v *ServicesView) focus(c *Context, svc *timeline.Service) {
+	if c.Focus.Namespace != svc.Namespace || c.Focus.Service != svc.Name {
+		*c.Focus = Focus{Namespace: svc.Namespace, Service: svc.Name}
+	}
+}
+
+// Text implements Typer.
+func (v *ServicesView) Text() (string, bool) { return v.filter, true }
+
+// SetText implements Typer.
+func (v *ServicesView) SetText(s string, c *Context) {
+	v.filter, v.l, v.chosen = s, list{}, ""
+}
+
+// EndEdit is called when the line is left.
+func (v *ServicesView) EndEdit() { v.editing = false }
+
+// Click implements Clicker.
+func (v *ServicesView) Click(_, y int, c *Context) Request {
+	list := v.services(c)
+	i := v.l.first + y - v.top
+	if y < v.top || i < 0 || i >= len(list) {
+		return Request{}
+	}
+	again := v.l.at == i
+	v.l.at, v.chosen = i, key(list[i])
+	if again {
+		return v.Do(Open, c)
+	}
+	return handled
+}
+
+// Wheel implements Clicker.
+func (v *ServicesView) Wheel(up bool, _, _ int, c *Context) Request {
+	if up {
+		return v.Do(Up, c)
+	}
+	return v.Do(Down, c)
+}
