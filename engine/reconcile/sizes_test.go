@@ -175,16 +175,28 @@ func TestEditedEndpointsStayUntilTheNextSyncAndSlicesNeverFollow(t *testing.T) {
 	c.pods("web", 0, 2, func(int) bool { return true })
 	c.eventually(func() string { return c.disagreement("web") })
 	slice := c.slicesOf("web")[0]
-	c.edit("web", func(e *corev1.Endpoints) {
-		e.Subsets = []corev1.EndpointSubset{subset(80, "192.0.2.66")}
-		e.Annotations[corev1.EndpointsOverCapacity] = overCapacityTruncated
-	})
 	// The controller watches Endpoints only for their deletion, so an edit
-	// wakes nobody. It is the next change of a pod or the Service that ends it.
-	edited, err := client.CoreV1().Endpoints(c.ns).Get(t.Context(), "web", metav1.GetOptions{})
-	c.must(err)
-	if edited.Subsets[0].Addresses[0].IP != "192.0.2.66" {
-		t.Fatalf("repaired at once: %+v", edited.Subsets)
+	// wakes nobody. It is the next change of a pod or the Service that ends it:
+	// a late notification of the pods above may, and then it is edited again.
+	endings := 0
+	for edited := false; !edited; endings++ {
+		if endings == 10 {
+			t.Fatal("each edit was undone: it wakes the controller")
+		}
+		c.edit("web", func(e *corev1.Endpoints) {
+			e.Subsets = []corev1.EndpointSubset{subset(80, "192.0.2.66")}
+			if e.Annotations == nil { // a sync without a trigger time takes it away
+				e.Annotations = map[string]string{}
+			}
+			e.Annotations[corev1.EndpointsOverCapacity] = overCapacityTruncated
+		})
+		// Another Service's Endpoints are written after the edit was watched.
+		other := fmt.Sprintf("other-%d", endings)
+		c.service(other, nil)
+		c.eventually(func() string { return c.disagreement(other) })
+		e, err := client.CoreV1().Endpoints(c.ns).Get(t.Context(), "web", metav1.GetOptions{})
+		c.must(err)
+		edited = e.Subsets[0].Addresses[0].IP == "192.0.2.66"
 	}
 	for _, s := range c.slicesOf("web") {
 		if s.ResourceVersion != slice.ResourceVersion || s.Labels[discoveryv1.LabelManagedBy] != sliceManagedBy {
