@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -45,6 +47,14 @@ func init() {
 	} {
 		payloadTypes[mk().Type()] = mk
 	}
+}
+
+// Payloads returns an empty one of each kind, sorted by name.
+func Payloads() (out []Payload) {
+	for _, name := range slices.Sorted(maps.Keys(payloadTypes)) {
+		out = append(out, payloadTypes[name]())
+	}
+	return out
 }
 
 // wire is one line. Field order is the reading order for people.

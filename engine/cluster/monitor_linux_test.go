@@ -1,20 +1,12 @@
 package cluster_test
 
 import (
-	"bufio"
 	"cmp"
 	"flag"
-	"os"
-	"os/exec"
-	"regexp"
 	"slices"
 	"strconv"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/kconverge/kconverge/engine/cluster"
 	"github.com/kconverge/kconverge/engine/lab/nodes"
@@ -25,74 +17,11 @@ import (
 // more.
 var paired = flag.Int("arrivals", 100, "least number of arrivals to pair with nft monitor")
 
-// monitor is an `nft monitor` in a node's namespace: when it printed the end of
-// each generation. It and who reads it go before everything else on the machine: a
-// witness that waits for a processor tells of that.
-type monitor struct {
-	mu  sync.Mutex
-	gen map[uint32]time.Time
-}
-
-var newGeneration = regexp.MustCompile(`^# new generation (\d+) by process`)
-
-func (w *world) monitor(n *nodes.Node) *monitor {
-	w.Helper()
-	cmd := exec.Command("nice", "-n", "-20", "nft", "monitor")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.Stderr = os.Stderr
-	// Read by a call that blocks, so that no other thread passes it on.
-	var pipe [2]int
-	w.must(unix.Pipe2(pipe[:], unix.O_CLOEXEC))
-	out, in := os.NewFile(uintptr(pipe[0]), "nft monitor"), os.NewFile(uintptr(pipe[1]), "nft monitor")
-	cmd.Stdout = in
-	m := &monitor{gen: map[uint32]time.Time{}}
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		// Do keeps the thread, so that the signal of its end comes with the test's.
-		defer out.Close()
-		_ = n.Do(func() error {
-			err := cmd.Start()
-			_ = in.Close() // the program has its own
-			if err == nil {
-				err = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
-			}
-			started <- err
-			if err != nil {
-				return err
-			}
-			for lines := bufio.NewScanner(out); lines.Scan(); {
-				now := time.Now()
-				if f := newGeneration.FindSubmatch(lines.Bytes()); f != nil {
-					gen, _ := strconv.ParseUint(string(f[1]), 10, 32)
-					m.mu.Lock()
-					m.gen[uint32(gen)] = now
-					m.mu.Unlock()
-				}
-			}
-			return cmd.Wait()
-		})
-	}()
-	w.must(<-started)
-	w.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
-	})
-	return m
-}
-
-func (m *monitor) at(gen uint32) (time.Time, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	t, ok := m.gen[gen]
-	return t, ok
-}
-
 // heard waits until the monitor prints something of a node: it is listening.
 func (w *world) heard(n *nodes.Node, all ...*monitor) {
 	w.Helper()
 	deadline := time.Now().Add(patience)
-	for i := 0; slices.ContainsFunc(all, func(m *monitor) bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.gen) == 0 }); i++ {
+	for i := 0; slices.ContainsFunc(all, func(m *monitor) bool { return !m.listens() }); i++ {
 		if time.Now().After(deadline) {
 			w.Fatal("nft monitor prints nothing")
 		}
@@ -104,8 +33,8 @@ func (w *world) heard(n *nodes.Node, all ...*monitor) {
 
 // TestArrivalsAreWhenNftMonitorSawThem pairs the arrivals that the model reports
 // with two independent `nft monitor`s, by the generation's number: none may be
-// stated later than one of them printed it. The two are as far apart from each
-// other as programs on this machine are: the floor.
+// stated later than one of them received the first word of it. The two are as far
+// apart from each other as programs on this machine are: the floor.
 func TestArrivalsAreWhenNftMonitorSawThem(t *testing.T) {
 	w := start(t, cluster.NFTables, 3)
 	monitors := map[string][2]*monitor{}
@@ -117,7 +46,7 @@ func TestArrivalsAreWhenNftMonitorSawThem(t *testing.T) {
 	w.deploy("web", 1)
 	w.expose()
 	w.settled()
-	var apart, later, floor []time.Duration
+	var apart, later, words, floor []time.Duration
 	seen := map[string]bool{}
 	for i := 0; len(apart) < *paired; i++ {
 		if i > *paired {
@@ -135,21 +64,19 @@ func TestArrivalsAreWhenNftMonitorSawThem(t *testing.T) {
 					continue
 				}
 				m := monitors[h.Plane.Node]
-				a, okA := m[0].at(h.Generation)
-				b, okB := m[1].at(h.Generation)
+				a, printedA, okA := m[0].at(h.Generation)
+				b, printedB, okB := m[1].at(h.Generation)
 				if !okA || !okB {
 					t.Errorf("path %s arrived on %s in generation %d, of which nft monitor says nothing", p.ID, h.Plane.Node, h.Generation)
 					continue
 				}
-				first := a // both are late, if anything
-				if b.Before(a) {
-					first = b
-				}
+				first := earlier(a, b) // both are late, if anything
 				apart = append(apart, h.At.Sub(first).Abs())
 				later = append(later, max(0, h.At.Sub(first)))
-				// What a monitor has printed has happened.
+				words = append(words, earlier(printedA, printedB).Sub(first))
+				// What a monitor has heard of has happened.
 				if known := h.At.Add(-h.Width()); known.Sub(first) > h.Error+time.Millisecond {
-					t.Errorf("path %s is said to have arrived on %s between %s and %s, ±%s: nft monitor had printed it at %s", p.ID, h.Plane.Node, known, h.At, h.Error, first)
+					t.Errorf("path %s is said to have arrived on %s between %s and %s, ±%s: nft monitor had heard of it at %s", p.ID, h.Plane.Node, known, h.At, h.Error, first)
 				}
 				floor = append(floor, a.Sub(b).Abs())
 			}
@@ -157,7 +84,15 @@ func TestArrivalsAreWhenNftMonitorSawThem(t *testing.T) {
 	}
 	t.Logf("%d arrivals against the first of two nft monitors: %s", len(apart), distribution(apart))
 	t.Logf("how much later than that they are said to be:     %s", distribution(later))
-	t.Logf("how far apart the two monitors are:               %s", distribution(floor))
+	t.Logf("how far apart the two monitors are (the floor):    %s", distribution(floor))
+	t.Logf("what a monitor takes until it has printed:        %s", distribution(words))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // distribution says how far apart two clocks' words about the same things were.

@@ -241,7 +241,7 @@ func (w *world) flip(to string) {
 	}
 }
 
-// paired tells how far the arrivals are from what nft monitor printed of the same
+// paired tells how far the arrivals are from when nft monitor heard of the same
 // generations.
 func (w *world) paired(s *timeline.Snapshot, monitors map[string]*monitor) (apart []time.Duration) {
 	w.Helper()
@@ -251,7 +251,7 @@ func (w *world) paired(s *timeline.Snapshot, monitors map[string]*monitor) (apar
 			if h.Status != timeline.StatusArrived || h.Generation == 0 {
 				continue
 			}
-			at, ok := monitors[h.Plane.Node].at(h.Generation)
+			at, _, ok := monitors[h.Plane.Node].at(h.Generation)
 			if !ok {
 				w.Errorf("path %s arrived on %s in generation %d, of which nft monitor says nothing", p.ID, h.Plane.Node, h.Generation)
 				continue

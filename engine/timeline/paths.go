@@ -33,7 +33,7 @@ type path struct {
 	fixedOp bool
 	// startAt is the time of the event that made the first step.
 	startAt time.Time
-	view    *Path
+	view    *Path `graph:"-"`
 }
 
 type pathKey struct {

@@ -68,9 +68,9 @@ type plane struct {
 	// arrived collects the hops that arrived during the current event.
 	arrived []*hopState
 
-	touched bool // since the last record
-	dirty   bool // since the last view
-	view    *Plane
+	touched bool   // since the last record
+	dirty   bool   // since the last view
+	view    *Plane `graph:"-"`
 	// excluded: the node does not count now, see leftOut. waits: what it is
 	// compared with is not listed yet, see waits.go.
 	excluded, waits bool

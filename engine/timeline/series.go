@@ -6,7 +6,7 @@ import "slices"
 // element that a view shows is never written again.
 type series[T any] struct {
 	items  []T
-	shared int // the first so many elements are in views
+	shared int `graph:"-"` // the first so many elements are in views
 }
 
 func (s *series[T]) len() int { return len(s.items) }

@@ -60,7 +60,7 @@ type service struct {
 
 	inChange bool
 	dirty    bool
-	view     *Service
+	view     *Service `graph:"-"`
 }
 
 // endpointMeta is what people call an endpoint.

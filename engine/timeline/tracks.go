@@ -10,7 +10,7 @@ import (
 type track struct {
 	pod     *podState
 	changes series[PodChange]
-	view    *PodTrack
+	view    *PodTrack `graph:"-"`
 }
 
 // phase is what a pod's lane shows.
