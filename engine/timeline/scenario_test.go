@@ -14,6 +14,16 @@ import (
 // snapshot at that point does. Expectations are written by hand from the rules;
 // nothing here writes them.
 func TestScenarios(t *testing.T) {
+	eachScenario(t, nil)
+}
+
+// TestScenariosWithACheckpointAfterEachEvent: a model that is taken from a
+// checkpoint after every event says the same.
+func TestScenariosWithACheckpointAfterEachEvent(t *testing.T) {
+	eachScenario(t, func(m *Model) *Model { return restored(t, m) })
+}
+
+func eachScenario(t *testing.T, after func(*Model) *Model) {
 	files, err := filepath.Glob("../../testdata/scenarios/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios found: %v", err)
@@ -24,12 +34,12 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			runScenario(t, txtar.Parse(data))
+			runScenario(t, txtar.Parse(data), after)
 		})
 	}
 }
 
-func runScenario(t *testing.T, a *txtar.Archive) {
+func runScenario(t *testing.T, a *txtar.Archive, after func(*Model) *Model) {
 	m, sc := New(Options{}), newScenario()
 	checked := false
 	for _, part := range a.Files {
@@ -40,6 +50,9 @@ func runScenario(t *testing.T, a *txtar.Archive) {
 			}
 			for _, e := range events {
 				m.Apply(e)
+				if after != nil {
+					m = after(m)
+				}
 			}
 			continue
 		}
