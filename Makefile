@@ -47,7 +47,7 @@ soak: deps cluster-bin build ## the long forms: many more random worlds, and wha
 	$(GO) test -timeout 60m ./engine/desired ./engine/timeline ./engine/lanes -rapid.checks=5000
 	$(GO) test -timeout 60m ./engine/rulesync -run TestRulesAreThoseOfTheRealKubeProxy -operations=2000
 	$(GO) test -C testdata/oracle . -rapid.checks=200000 -operations=2000 -timeout 30m
-	$(GO) test -count=1 -v -timeout 60m ./engine/cluster -instants=200 -arrivals=500
+	$(GO) test -count=1 -v -timeout 60m ./engine/cluster -instants=200 -arrivals=500 -operations=500
 	$(GO) test -timeout 30m -run '^$$' -bench 'EventToScreen' -benchtime 500x ./cmd/kconverge
 	$(GO) test -timeout 30m -run '^$$' -bench 'Witness' -benchtime 50x ./cmd/kconverge
 	$(GO) test -timeout 30m -run '^$$' -bench 'Start$$' -benchtime 10x ./cmd/kconverge
