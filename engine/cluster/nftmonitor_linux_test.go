@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bufio"
+	"math/bits"
 	"os"
 	"os/exec"
 	"regexp"
@@ -31,7 +32,7 @@ var (
 	// A notification (not an answer to a query, which goes to no group); each
 	// of its messages bears the lower half of the generation that it is of.
 	notification = regexp.MustCompile(`^\d+ (\d+)\.(\d{6}) recvmsg\(.*nl_groups=0x000040`)
-	generationOf = regexp.MustCompile(`res_id=htons\((\d+)\)`)
+	generationOf = regexp.MustCompile(`res_id=(?:htons\((\d+)\)|0x([0-9a-f]+))`)
 )
 
 func (w *world) monitor(n *nodes.Node) *monitor {
@@ -39,7 +40,7 @@ func (w *world) monitor(n *nodes.Node) *monitor {
 	m := &monitor{received: map[uint16]time.Time{}, printed: map[uint32]time.Time{}}
 	trace, traced := w.pipe()
 	out, in := w.pipe()
-	cmd := exec.Command("nice", "-n", "-20", "strace", "-f", "--seccomp-bpf", "-qq", "-ttt", "-e", "trace=recvmsg", "-e", "signal=none", "-s", "8", "-o", "/proc/self/fd/3", "nft", "monitor")
+	cmd := exec.Command("nice", "-n", "-20", "strace", "-f", "--seccomp-bpf", "-X", "raw", "-qq", "-ttt", "-e", "trace=recvmsg", "-e", "signal=none", "-s", "8", "-o", "/proc/self/fd/3", "nft", "monitor")
 	// Ended as a group: strace lets go of what it traces.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, os.Stderr, []*os.File{traced}
@@ -110,6 +111,10 @@ func (m *monitor) receive(line []byte, _ time.Time) {
 	sec, _ := strconv.ParseInt(string(f[1]), 10, 64)
 	usec, _ := strconv.ParseInt(string(f[2]), 10, 64)
 	gen, _ := strconv.ParseUint(string(g[1]), 10, 16)
+	if g[2] != nil { // as it stands there: strace takes 10 for a name
+		raw, _ := strconv.ParseUint(string(g[2]), 16, 16)
+		gen = uint64(bits.ReverseBytes16(uint16(raw)))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.received[uint16(gen)]; !ok {
