@@ -44,6 +44,13 @@ func newKeyMap(replace map[string][]string) (*keyMap, error) {
 	return k, nil
 }
 
+// CheckKeys tells what is wrong with keys for actions, by the actions' names: a name
+// that is none, or a key that is bound twice.
+func CheckKeys(replace map[string][]string) error {
+	_, err := newKeyMap(replace)
+	return err
+}
+
 // first is the key that texts name for an action.
 func (k *keyMap) first(a view.Action) string {
 	if keys := k.byAction[a]; len(keys) > 0 {

@@ -198,12 +198,16 @@ func environ(env []string, name string) string {
 }
 
 // asks tells whether the terminal's background matters.
-func (l *look) asks() bool { return l.fixed == nil || l.fixed == &theme.ANSI }
+func (l *look) asks() bool {
+	return l.fixed == nil || l.fixed == &theme.ANSI || l.fixed == &theme.HighContrast
+}
 
 func (l *look) theme() *theme.Theme {
 	switch {
 	case l.fixed == &theme.ANSI && l.light, l.fixed == nil && l.profile == &theme.ANSI && l.light:
 		return &theme.ANSILight
+	case l.fixed == &theme.HighContrast && l.light:
+		return &theme.HighContrastLight
 	case l.fixed != nil:
 		return l.fixed
 	case l.profile != nil:

@@ -29,7 +29,7 @@ type Options struct {
 	// Focus is the Service to open the Timeline of, "default/web". Empty opens
 	// the list of Services.
 	Focus string
-	// Theme is "auto" (or empty), "dark", "light", "ansi" or "none".
+	// Theme is one of theme.Names; empty means "auto".
 	Theme string
 	// ASCII draws with ASCII characters only.
 	ASCII bool

@@ -17,7 +17,11 @@ import (
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/report"
 	"github.com/kconverge/kconverge/engine/timeline"
+	"github.com/kconverge/kconverge/ui/theme"
 )
+
+// defaultFPS is how many frames a second are drawn at most.
+const defaultFPS = 60
 
 // outputFlags are the flags of every command that observes something.
 type outputFlags struct {
@@ -29,14 +33,19 @@ type outputFlags struct {
 	ascii    bool
 	noMouse  bool
 	fps      int
+	keys     map[string][]string
+	// given are the flags of a command that can draw, nil for others: what is
+	// not set there comes from the configuration.
+	given *pflag.FlagSet
 }
 
 // registerScreen registers the flags of a command that can draw as well.
 func (f *outputFlags) registerScreen(fs *pflag.FlagSet) {
 	f.register(fs)
-	fs.StringVar(&f.theme, "theme", "auto", "colours: auto, dark, light, ansi or none")
+	f.given = fs
+	fs.StringVar(&f.theme, "theme", "auto", "colours: "+strings.Join(theme.Names, ", "))
 	fs.BoolVar(&f.noMouse, "no-mouse", false, "leave the mouse to the terminal")
-	fs.IntVar(&f.fps, "fps", 60, "frames a second at most; nothing is drawn while nothing changes")
+	fs.IntVar(&f.fps, "fps", defaultFPS, "frames a second at most; nothing is drawn while nothing changes")
 }
 
 func (f *outputFlags) register(fs *pflag.FlagSet) {
@@ -53,15 +62,20 @@ func (f *outputFlags) registerPrinting(fs *pflag.FlagSet) {
 }
 
 func (f *outputFlags) validate() error {
+	if f.given != nil {
+		c, err := loadConfig(os.Getenv)
+		if err != nil {
+			return exitWith(exitUsage, err)
+		}
+		c.apply(f)
+	}
 	switch f.output {
 	case "text", "json", "events":
 	default:
 		return exitf(exitUsage, "--output %q: choose text, json or events", f.output)
 	}
-	switch f.theme {
-	case "", "auto", "dark", "light", "ansi", "none":
-	default:
-		return exitf(exitUsage, "--theme %q: choose auto, dark, light, ansi or none", f.theme)
+	if _, err := theme.ByName(f.theme); err != nil {
+		return exitf(exitUsage, "--theme: %w", err)
 	}
 	if f.fps < 0 {
 		return exitf(exitUsage, "--fps %d: must not be negative", f.fps)

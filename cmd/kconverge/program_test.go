@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 			return 1, err
 		}
 		defer os.RemoveAll(dir)
+		// No test looks at the configuration of who runs it.
+		if err := os.Setenv("XDG_CONFIG_HOME", dir); err != nil {
+			return 1, err
+		}
 		program = filepath.Join(dir, "kconverge")
 		build := exec.Command("go", "build", "-o", program, ".")
 		if out, err := build.CombinedOutput(); err != nil {

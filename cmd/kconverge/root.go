@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,18 @@ func newRoot() *cobra.Command {
 		return nil
 	}
 	root.SilenceUsage, root.SilenceErrors = true, true
+	printConfig := root.Flags().Bool("print-config", false, "print the configuration in force, with the file that it comes from and every action's keys, and stop")
+	observe := root.RunE
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if !*printConfig {
+			return observe(c, args)
+		}
+		config, err := loadConfig(os.Getenv)
+		if err != nil {
+			return exitWith(exitUsage, err)
+		}
+		return config.print(c.OutOrStdout())
+	}
 	watch := newWatch()
 	root.AddCommand(watch, newLab(), newRunCommand(), newWait(), newReplay(), newAgent(), newInfo(), newVersion())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitWith(exitUsage, err) })

@@ -73,6 +73,35 @@ var Light = Theme{Name: "light", Styles: [roles]Style{
 	Tentative: {Fg: rgb(0x4f6457)},
 }}
 
+// HighContrast and HighContrastLight are for eyes and projectors that need more: every text
+// colour has a contrast of at least 7:1 (WCAG 2.1, AAA).
+var (
+	HighContrast = Theme{Name: "contrast", Styles: [roles]Style{
+		Text:      {Fg: rgb(0xffffff)},
+		Strong:    {Fg: rgb(0xffffff), Bold: true},
+		Dim:       {Fg: rgb(0xe0e0e0)},
+		Line:      {Fg: rgb(0xb8b8b8)},
+		Accent:    {Fg: rgb(0x8be9ff), Bold: true},
+		Selected:  {Fg: rgb(0x000000), Bg: rgb(0xffff5f), Bold: true},
+		Good:      {Fg: rgb(0x5fff87)},
+		Warn:      {Fg: rgb(0xffff5f), Bold: true},
+		Bad:       {Fg: rgb(0xffc0c0), Bold: true, Underline: true},
+		Tentative: {Fg: rgb(0xd0e0d0)},
+	}}
+	HighContrastLight = Theme{Name: "contrast", Styles: [roles]Style{
+		Text:      {Fg: rgb(0x000000)},
+		Strong:    {Fg: rgb(0x000000), Bold: true},
+		Dim:       {Fg: rgb(0x303030)},
+		Line:      {Fg: rgb(0x555555)},
+		Accent:    {Fg: rgb(0x00308f), Bold: true},
+		Selected:  {Fg: rgb(0xffffff), Bg: rgb(0x000080), Bold: true},
+		Good:      {Fg: rgb(0x004520)},
+		Warn:      {Fg: rgb(0x5a3000), Bold: true},
+		Bad:       {Fg: rgb(0x800010), Bold: true, Underline: true},
+		Tentative: {Fg: rgb(0x2c4034)},
+	}}
+)
+
 // ANSI uses the terminal's own 16 colours, whose owner chose them to be legible
 // on a dark background.
 var ANSI = Theme{Name: "ansi", Styles: [roles]Style{
@@ -110,7 +139,7 @@ var Plain = Theme{Name: "none", Styles: [roles]Style{
 }}
 
 // Names are the names that ByName knows.
-var Names = []string{"auto", "dark", "light", "ansi", "none"}
+var Names = []string{"auto", "dark", "light", "contrast", "ansi", "none"}
 
 // ByName finds a theme; "" and "auto" give nil: follow the terminal.
 func ByName(name string) (*Theme, error) {
@@ -121,6 +150,8 @@ func ByName(name string) (*Theme, error) {
 		return &Dark, nil
 	case "light":
 		return &Light, nil
+	case "contrast":
+		return &HighContrast, nil
 	case "ansi":
 		return &ANSI, nil
 	case "none":

@@ -11,19 +11,20 @@ func TestTextIsLegibleOnUsualBackgrounds(t *testing.T) {
 	for _, c := range []struct {
 		theme *Theme
 		on    []color.Color
-	}{{&Dark, DarkBackgrounds}, {&Light, LightBackgrounds}} {
+		least float64
+	}{{&Dark, DarkBackgrounds, 4.5}, {&Light, LightBackgrounds, 4.5}, {&HighContrast, DarkBackgrounds, 7}, {&HighContrastLight, LightBackgrounds, 7}} {
 		for r := Role(0); r < roles; r++ {
 			st := c.theme.Style(r)
 			if st.Fg == nil {
 				t.Errorf("%s: role %d has no colour", c.theme.Name, r)
 				continue
 			}
-			backs, least := c.on, 4.5
+			backs, least := c.on, c.least
 			if st.Bg != nil {
 				backs = []color.Color{st.Bg}
 			}
 			if r == Line {
-				least = 3 // not text: WCAG's bound for graphics
+				least -= 1.5 // not text: WCAG's bound for graphics
 			}
 			for _, b := range backs {
 				if got := Contrast(st.Fg, b); got < least {
