@@ -38,6 +38,10 @@ func init() {
 // action.
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	m.dirty, m.touched = true, true
+	if m.o.FirstUse != nil {
+		m.o.FirstUse()
+		m.o.FirstUse = nil
+	}
 	if m.layer != nil {
 		return m.layer.key(m, k)
 	}

@@ -243,7 +243,12 @@ func (m *Model) drawKeys(s *draw.Screen, y int) {
 		return
 	}
 	x := 1
-	for _, o := range m.offers() {
+	offers := m.offers()
+	if m.o.FirstUse != nil {
+		x = s.Text(x, y, theme.Strong, "New here?") + 2
+		offers = m.firstOffers()
+	}
+	for _, o := range offers {
 		if x+draw.Width(o.keys)+1+len(o.text) > w-1 {
 			break
 		}
@@ -255,6 +260,23 @@ func (m *Model) drawKeys(s *draw.Screen, y int) {
 type offer struct {
 	role       theme.Role
 	keys, text string
+}
+
+// firstOffers are where somebody starts who has not used the screen before.
+func (m *Model) firstOffers() []offer {
+	var out []offer
+	for _, o := range []struct {
+		action view.Action
+		text   string
+	}{
+		{view.Help, "what the keys do"}, {view.Palette, "find any action"}, {view.NextView, "next view"},
+		{view.Open, "open what is chosen"}, {view.Quit, "quit"},
+	} {
+		if keys := m.keys.first(o.action); keys != "" {
+			out = append(out, offer{role: theme.Accent, keys: keys, text: o.text})
+		}
+	}
+	return out
 }
 
 // offers are the view's actions with their keys; pairs share an entry.

@@ -57,6 +57,10 @@ type Options struct {
 	// Waiting is what the screen waits for before the first snapshot:
 	// "the API server of context dev". Empty means the first events.
 	Waiting string
+	// FirstUse is called once, with the first key, when this person has not used
+	// the screen before; until then the last line tells where to start. Nil for
+	// everybody else.
+	FirstUse func()
 	// Keys binds other keys to actions, by the action's name.
 	Keys map[string][]string
 }

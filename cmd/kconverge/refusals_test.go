@@ -206,8 +206,9 @@ func TestWithoutNetworkNamespacesTheScreenSaysWhereTheRulesAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-done
-		eventually(t, "the way out, once the screen is gone", func() bool {
-			return strings.Contains(strings.Join(strings.Fields(x.screen()), ""), "user.max_net_namespaces")
+		eventually(t, "the way out and what was seen, once the screen is gone", func() bool {
+			s := strings.Join(strings.Fields(x.screen()), "")
+			return strings.Contains(s, "user.max_net_namespaces") && strings.Contains(s, "1Servicein") && strings.Contains(s, "Slowest:")
 		})
 	}
 }

@@ -55,5 +55,6 @@ func oneFile(_ *cobra.Command, args []string) error {
 // screenOptions fills in what the flags say about the screen.
 func screenOptions(f *outputFlags, o ui.Options) ui.Options {
 	o.Theme, o.ASCII, o.NoMouse, o.FPS, o.Keys = f.theme, f.ascii, f.noMouse, f.fps, f.keys
+	o.FirstUse = firstUse(stateDir())
 	return o
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/engine/lanes"
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui"
@@ -70,7 +71,11 @@ func (o *observation) observe(ctx context.Context, rt *live.Runtime) error {
 	case o.screen:
 		err = o.show(ctx, rt)
 		stop()
-		return errors.Join(err, sourceError(<-ended))
+		err = errors.Join(err, sourceError(<-ended))
+		for _, line := range lanes.Summary(rt.Latest()) {
+			fmt.Fprintln(o.stdout, collect.Plain(line))
+		}
+		return err
 	case o.during != nil:
 		over := make(chan error, 1)
 		during, halt := context.WithCancel(ctx)
