@@ -56,6 +56,10 @@ var scenes = []struct {
 	{"timeline", func(s *screen) { s.show(lanestest.Converging()) }},
 	{"fallback", func(s *screen) { s.show(lanestest.Fallback()) }},
 	{"dual-stack", func(s *screen) { s.show(lanestest.DualStack()) }},
+	{"timeline-marks", func(s *screen) {
+		s.show(lanestest.Converging()).press("left", "left", "left", "m")
+		s.press(strings.Fields(strings.Repeat("left ", 24))...).press("m")
+	}},
 	{"timeline-cursor", func(s *screen) {
 		s.show(lanestest.Converging()).press("end", "up", "left", "left", "left", "left", "left")
 	}},

@@ -36,6 +36,7 @@ const (
 	PrevChange  Action = "previous-change"
 	NextChange  Action = "next-change"
 	FoldQuiet   Action = "fold-quiet"
+	MarkTime    Action = "mark"
 	UnfoldPods  Action = "unfold-pods"
 	AllNodes    Action = "all-nodes"
 	Copy        Action = "copy"
@@ -90,6 +91,7 @@ var Actions = []Info{
 	{Fit, []string{"0"}, "fit", "everything on the screen", GroupTime},
 	{PrevEpisode, []string{"["}, "episode", "to the episode before", GroupTime},
 	{NextEpisode, []string{"]"}, "episode", "to the episode after", GroupTime},
+	{MarkTime, []string{"m"}, "mark", "mark this moment; a second mark gives the time between, a third takes both away", GroupTime},
 	{FoldQuiet, []string{"z"}, "fold", "fold or unfold quiet time", GroupTime},
 
 	{Open, []string{"enter"}, "open", "open what is chosen", GroupLanes},

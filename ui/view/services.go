@@ -60,18 +60,7 @@ func (v *ServicesView) search(c *Context) []*timeline.Service {
 		}
 		return rank[a.State] < rank[b.State]
 	})
-	if strings.TrimSpace(v.filter) == "" {
-		return all
-	}
-	names := make([]string, len(all))
-	for i, s := range all {
-		names[i] = key(s)
-	}
-	var out []*timeline.Service
-	for _, i := range Match(v.filter, names) {
-		out = append(out, all[i])
-	}
-	return out
+	return filterServices(v.filter, all)
 }
 
 // Draw implements View.
@@ -92,7 +81,7 @@ func (v *ServicesView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 		if v.editing {
 			s.Glyph(x, y, theme.Accent, s.Glyphs.Caret)
 		}
-		s.Right(r.Max.X-1, y, theme.Dim, "words, !without")
+		s.Right(r.Max.X-1, y, theme.Dim, "words, !without, ns/, state:")
 		y++
 	}
 	if c.Snap == nil || len(c.Snap.Services) == 0 {

@@ -25,7 +25,8 @@ type TimelineView struct {
 	follow bool
 	to     time.Time // right edge while not following
 	cursor time.Time // zero: now
-	keep   bool      // unfold quiet time
+	marks  timeMarks
+	keep   bool // unfold quiet time
 	unfold bool
 	all    bool
 	// maxPods is how many pods get a lane, given the height, and kept how many
@@ -115,6 +116,7 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 		at = v.pic.Cursor.In(c.Loc).Format("05.000")
 	}
 	s.Axis(v.layout, r.Min.Y+1, v.pic, at)
+	v.marks.draw(s, v.layout, r.Min.Y+2, v.pic)
 
 	instant := lanes.Instant(svc, v.pic.Cursor)
 	// What the panel wants does not grow with the differences: it would move.
@@ -206,6 +208,10 @@ func panelLeast(avail, p int) int {
 }
 
 func (v *TimelineView) drawTitle(s *draw.Screen, r draw.Rect, c *Context, svc *timeline.Service) {
+	if text := v.marks.text(v.pic.Cursor); text != "" {
+		s.Rule(r.Min.X, r.Min.Y, r.Dx(), serviceTitle(svc), text)
+		return
+	}
 	right := []string{lanes.SpanOf(v.pic.Scale.Visible()) + "/screen", lanes.SpanOf(v.cell) + "/cell"}
 	if !v.keep {
 		right = append(right, "folding quiet")
@@ -336,8 +342,8 @@ func (v *TimelineView) drawLegend(s *draw.Screen, x, y, w, rows int) {
 		{there[lanes.InGap], false, theme.Warn, g.Gap, "gap", 2},
 		{there[lanes.Blind], false, theme.Dim, g.Blind, "blind", 2},
 		{retried, false, theme.Bad, g.Alert, "retried", 2},
-		{maybe, false, theme.Tentative, g.AgreesMaybe, "tentative", 2},
-		{behindMaybe, false, theme.Tentative, g.BehindMaybe, "perhaps behind", 2},
+		{maybe, false, theme.Tentative, g.AgreesMaybe, "agrees?", 2},
+		{behindMaybe, false, theme.Tentative, g.BehindMaybe, "behind?", 2},
 		{claimed, false, theme.Tentative, g.Claimed, "claimed", 2},
 		{there[lanes.Existed], false, theme.Dim, g.Existed, "existed", 2},
 		{true, true, theme.Dim, "", "pods:", 1},

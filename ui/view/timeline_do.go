@@ -30,6 +30,7 @@ var timelineActions = map[Action]func(v *TimelineView, c *Context, svc *timeline
 		}
 		return handled
 	},
+	MarkTime: (*TimelineView).markTime,
 	UnfoldPods: func(v *TimelineView, _ *Context, _ *timeline.Service) Request {
 		v.unfold = !v.unfold
 		return handled
