@@ -8,6 +8,10 @@ const OwnControlPlane = "kconverge's own"
 
 // Session heads a stream of events: what is being observed.
 type Session struct {
+	// Format is that of the recording that the event heads,
+	// "kconverge.recording/v1"; empty in a running program and in recordings from
+	// before formats had names.
+	Format  string `json:"format,omitempty"`
 	Kind    string `json:"kind"` // "cluster", "lab", "recording"
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"` // of the API server

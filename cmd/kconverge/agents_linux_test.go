@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/engine/report"
 )
 
@@ -142,13 +143,10 @@ func TestAgentsInTheNodesNamespacesSeeWhatTheLabSees(t *testing.T) {
 	watch := h.start(t, append([]string{"watch", "--headless", "--output", "json", "--record", record, "--kubeconfig", h.kubeconfig()}, logs...)...)
 	for _, src := range []string{"rules/node-1", "rules/node-2", "kube/endpointslices", "kube/pods"} {
 		eventually(t, src+" has synced", func() bool {
-			b, _ := os.ReadFile(record)
-			for line := range strings.Lines(string(b)) {
-				if strings.Contains(line, `"src":"`+src+`"`) && strings.Contains(line, `"state":"synced"`) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(recorded(t, record), func(e collect.Event) bool {
+				s, ok := e.Payload.(*collect.SourceState)
+				return ok && string(e.Source) == src && s.State == collect.SourceSynced
+			})
 		})
 	}
 	wait := func() {
@@ -167,8 +165,13 @@ func TestAgentsInTheNodesNamespacesSeeWhatTheLabSees(t *testing.T) {
 	}
 	// Both must have heard what the third process waited for.
 	eventually(t, "watch has the last line of the agents", func() bool {
-		b, _ := os.ReadFile(record)
-		return strings.Count(string(b), `"how":"heartbeat"`) > 20
+		n := 0
+		for _, e := range recorded(t, record) {
+			if v, ok := e.Payload.(*collect.Vouch); ok && v.How == "heartbeat" {
+				n++
+			}
+		}
+		return n > 20
 	})
 	if code := watch.stop(); code != exitOK {
 		t.Errorf("watch ended with %d: %s", code, watch.stderr.String())

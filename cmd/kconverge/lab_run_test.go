@@ -207,7 +207,7 @@ func TestScalingToZeroIsNoLagAlthoughTerminatingPodsAreRoutedTo(t *testing.T) {
 func TestARecordingReplaysToTheSameReport(t *testing.T) {
 	kubectl(t)
 	h := newHome(t)
-	file := h.dir + "/session.jsonl"
+	file := h.dir + "/session.kconverge"
 	code, live, stderr := h.run(t, nil, "lab", "--headless", "--nodes", "2", "--output", "json", "--record", file, "--run",
 		"kubectl create deployment web --image=nginx --replicas=3 && kubectl expose deployment web --port=80 && kubectl rollout status deployment/web")
 	if code != exitOK {

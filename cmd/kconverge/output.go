@@ -119,7 +119,7 @@ func (o eventOutput) Write(e collect.Event) error {
 func (f *outputFlags) recorders(screen bool, stdout io.Writer, stop context.CancelFunc) (out []live.Recorder, done func() error, err error) {
 	done = func() error { return nil }
 	if f.record != "" {
-		w, err := recording.Create(f.record)
+		w, err := recording.Create(f.record, recording.Options{Model: recordingModel})
 		if err != nil {
 			return nil, nil, exitWith(exitUsage, err)
 		}
@@ -130,6 +130,10 @@ func (f *outputFlags) recorders(screen bool, stdout io.Writer, stop context.Canc
 	}
 	return out, done, nil
 }
+
+// recordingModel makes what the checkpoints of a recording come from: a model as the
+// running program has it.
+func recordingModel() recording.Model { return live.NewModel(timeline.Options{}) }
 
 // print writes the final report of a headless run.
 func (f *outputFlags) print(w io.Writer, s *timeline.Snapshot, keep func(*timeline.Service) bool) error {

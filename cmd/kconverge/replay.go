@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/kconverge/kconverge/collect"
@@ -26,14 +28,18 @@ func newReplay() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			player, session, err := recording.Open(args[0], speed)
+			file, err := recording.Open(args[0])
 			if err != nil {
 				return exitWith(exitUnreachable, err)
+			}
+			defer file.Close()
+			if file.Cut {
+				fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(args[0])+" was not closed: its program was killed, and the last second may be missing")
 			}
 			ctx, stop := interruptible(c.Context())
 			defer stop()
 			o := observation{
-				flags: &flags, session: session, sources: []collect.Source{player}, screen: screen, replay: true,
+				flags: &flags, session: file.Session, sources: []collect.Source{recording.NewPlayer(file, speed)}, screen: screen, replay: true,
 				ui:     screenOptions(&flags, ui.Options{Title: "replay " + args[0], Recorded: true, NoActions: "this is a recording"}),
 				stdout: c.OutOrStdout(),
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/collect/recording"
 )
 
 // terminal is the program on a pseudo terminal whose cells an emulator keeps.
@@ -129,24 +129,30 @@ func (e *editor) set(ctx context.Context, n int) (uint64, error) {
 // from the recording that it makes beside.
 func receipts(t testing.TB, path string) map[uint64]time.Time {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	out := map[uint64]time.Time{}
-	r := collect.NewReader(f)
-	for {
-		e, err := r.Read()
-		if err == io.EOF {
-			return out
-		}
-		if err != nil {
-			return out // the line that is being written
-		}
+	for _, e := range recorded(t, path) {
 		if e.Object.Name == "by-hand" {
 			out[e.ResourceVersion] = e.At
 		}
+	}
+	return out
+}
+
+// recorded are the events that a recording holds so far.
+func recorded(t testing.TB, path string) (out []collect.Event) {
+	t.Helper()
+	f, err := recording.Open(path)
+	if err != nil {
+		return nil // nothing whole yet
+	}
+	defer f.Close()
+	r := f.Read(0)
+	for {
+		e, err := r.Next()
+		if err != nil {
+			return out
+		}
+		out = append(out, e)
 	}
 }
 
@@ -155,7 +161,7 @@ func receipts(t testing.TB, path string) map[uint64]time.Time {
 func drawn(t testing.TB, n int, period time.Duration) []time.Duration {
 	t.Helper()
 	h := newHome(t)
-	file := filepath.Join(h.dir, "session.jsonl")
+	file := filepath.Join(h.dir, "session.kconverge")
 	x := h.open(t, 120, 40, "lab", "--nodes", "1", "--record", file)
 	eventually(t, "the seeded Service is drawn with its endpoints", func() bool { return slicesShown(x.screen()) == seeded })
 	e := newEditor(t, h)
@@ -196,7 +202,11 @@ func drawn(t testing.TB, n int, period time.Duration) []time.Duration {
 			t.Fatalf("change %d to %d endpoints was never drawn:\n%s", i, seeded+more, x.screen())
 		}
 	}
-	at := receipts(t, file)
+	var at map[uint64]time.Time
+	eventually(t, "the last change is in the recording", func() bool {
+		at = receipts(t, file)
+		return !at[changes[n-1].rv].IsZero()
+	})
 	var out []time.Duration
 	for i, c := range changes {
 		received, ok := at[c.rv]

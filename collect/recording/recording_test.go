@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -17,16 +18,12 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // write makes a recording of a session and n advances, a second apart.
 func write(t *testing.T, n int) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "a.jsonl")
-	w, err := Create(path)
+	path := filepath.Join(t.TempDir(), "a.kconverge")
+	w, err := Create(path, Options{Plain: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := []collect.Event{{Seq: 1, At: start, Source: collect.SourceClock, Payload: &collect.Session{Kind: "lab", Name: "lab", Started: start}}}
-	for i := range n {
-		events = append(events, collect.Event{Seq: uint64(i + 2), At: start.Add(time.Duration(i+1) * time.Second), Source: collect.SourceClock, Payload: &collect.Advance{}})
-	}
-	for _, e := range events {
+	for _, e := range events(n) {
 		if err := w.Write(e); err != nil {
 			t.Fatal(err)
 		}
@@ -37,17 +34,27 @@ func write(t *testing.T, n int) string {
 	return path
 }
 
+// events are those of a session, and n advances a second apart.
+func events(n int) []collect.Event {
+	events := []collect.Event{{Seq: 1, At: start, Source: collect.SourceClock, Payload: &collect.Session{Kind: "lab", Name: "lab", Started: start}}}
+	for i := range n {
+		events = append(events, collect.Event{Seq: uint64(i + 2), At: start.Add(time.Duration(i+1) * time.Second), Source: collect.SourceClock, Payload: &collect.Advance{}})
+	}
+	return events
+}
+
 func play(t *testing.T, path string, speed float64) ([]collect.Event, error) {
 	t.Helper()
-	p, s, err := Open(path, speed)
+	f, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Kind != "lab" {
-		t.Errorf("session %+v", s)
+	defer f.Close()
+	if f.Session.Kind != "lab" {
+		t.Errorf("session %+v", f.Session)
 	}
 	var got []collect.Event
-	err = p.Run(t.Context(), collect.SinkFunc(func(e collect.Event) { got = append(got, e) }))
+	err = NewPlayer(f, speed).Run(t.Context(), collect.SinkFunc(func(e collect.Event) { got = append(got, e) }))
 	return got, err
 }
 
@@ -61,40 +68,53 @@ func TestARecordingPlaysBackWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestAKilledProgramLosesOnlyTheLineItWasWriting(t *testing.T) {
-	path := write(t, 3)
-	whole, err := os.ReadFile(path)
-	if err != nil {
+// A plain file is what versions before wrote.
+func plain(t *testing.T, n int) (path string, lines []string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "old.jsonl")
+	var b bytes.Buffer
+	w := collect.NewWriter(&b)
+	for _, e := range events(n) {
+		if err := w.Write(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.SplitAfter(string(whole), "\n")
+	return path, strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+func TestAPlainFileThatWasCutLosesItsLastLine(t *testing.T) {
+	path, lines := plain(t, 3)
+	whole := strings.Join(lines, "") + "\n"
 	for cut := len(lines[0]) + 1; cut < len(whole); cut++ {
-		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(whole[:cut]), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got, err := play(t, path, 0)
 		if err != nil {
 			t.Fatalf("cut at byte %d: %v", cut, err)
 		}
-		if want := strings.Count(string(whole[:cut]), "\n"); len(got) < want {
+		if want := strings.Count(whole[:cut], "\n"); len(got) < want {
 			t.Fatalf("cut at byte %d: %d events, want %d", cut, len(got), want)
 		}
 	}
 }
 
-func TestADamagedMiddleIsAnErrorThatNamesTheLine(t *testing.T) {
-	path := write(t, 3)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(string(whole), "\n")
-	lines[1] = "damaged\n"
+func TestADamagedLineIsAGapOfEverySource(t *testing.T) {
+	path, lines := plain(t, 4)
+	lines[2] = "damaged\n"
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := play(t, path, 0); err == nil || !strings.Contains(err.Error(), "line 2") {
-		t.Errorf("error %v, want one about line 2", err)
+	got, err := play(t, path, 0)
+	if err != nil || len(got) != 5 {
+		t.Fatalf("%d events and %v, want the 4 that are left and a gap", len(got), err)
+	}
+	gap, ok := got[2].Payload.(*collect.Gap)
+	if !ok || !gap.From.Equal(start.Add(time.Second)) || !gap.To.IsZero() || got[2].Source != collect.SourceClock || got[3].Seq != 4 {
+		t.Errorf("%+v %+v", got[2], gap)
 	}
 }
 
@@ -114,14 +134,15 @@ func TestSpeedIsRecordedSecondsInASecond(t *testing.T) {
 func TestPlayingStopsWithItsContext(t *testing.T) {
 	path := write(t, 10)
 	synctest.Test(t, func(t *testing.T) {
-		p, _, err := Open(path, 1)
+		f, err := Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer f.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
 		n := 0
-		if err := p.Run(ctx, collect.SinkFunc(func(collect.Event) { n++ })); err != nil || n != 3 {
+		if err := NewPlayer(f, 1).Run(ctx, collect.SinkFunc(func(collect.Event) { n++ })); err != nil || n != 3 {
 			t.Errorf("%d events and %v, want the 3 of the first 2.5 s", n, err)
 		}
 	})
@@ -136,18 +157,38 @@ func TestWhatIsNoRecordingIsRefusedPlainly(t *testing.T) {
 		}
 		return path
 	}
+	session := func(format string) string {
+		b, err := collect.Marshal(collect.Event{Seq: 1, At: start, Source: collect.SourceClock, Payload: &collect.Session{Kind: "lab", Format: format, Started: start}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b) + "\n"
+	}
 	for path, want := range map[string]string{
 		filepath.Join(dir, "absent"): "no such file",
+		dir:                          "but a folder",
 		file("empty", ""):            "is empty",
 		file("text", "hello\n"):      "not a kconverge recording",
 		file("headless", `{"at":"2026-03-01T12:00:00Z","src":"clock","type":"advance"}`+"\n"): "instead of the session's",
+		file("later", session("kconverge.recording/v2")):                                      "has the format kconverge.recording/v2, written by a newer kconverge",
+		file("other", session("something/v1")):                                                `but "something/v1"`,
+		file("zstd", "\x28\xb5\x2f\xfd and then nothing of the kind"):                         "holds nothing whole yet",
 	} {
-		if _, _, err := Open(path, 0); err == nil || !strings.Contains(err.Error(), want) {
+		f, err := Open(path)
+		if err == nil {
+			f.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", filepath.Base(path), err, want)
 		}
 	}
+	if f, err := Open(file("now", session(Format))); err != nil {
+		t.Errorf("its own format is refused: %v", err)
+	} else {
+		f.Close()
+	}
 	path := file("there", "x")
-	if _, err := Create(path); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if _, err := Create(path, Options{}); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("overwriting %s: %v", path, err)
 	}
 }

@@ -87,15 +87,21 @@ func New(o Options) *Runtime {
 	if o.Clock == nil {
 		o.Clock = collect.SystemClock{}
 	}
-	if o.Timeline.ReorderWindow <= 0 {
-		o.Timeline.ReorderWindow = defaultReorderWindow
-	}
 	return &Runtime{
 		o:     o,
 		queue: newQueue(o.QueueLimit, o.Replay),
-		model: timeline.New(o.Timeline),
+		model: NewModel(o.Timeline),
 		subs:  map[chan *timeline.Snapshot]struct{}{},
 	}
+}
+
+// NewModel makes a model with the settings that a Runtime gives its own: what replays
+// the events that one took must have them too.
+func NewModel(o timeline.Options) *timeline.Model {
+	if o.ReorderWindow <= 0 {
+		o.ReorderWindow = defaultReorderWindow
+	}
+	return timeline.New(o)
 }
 
 // Emit implements collect.Sink. It never blocks, except in a replay, where it

@@ -1,0 +1,189 @@
+package recording
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	seekable "github.com/SaveTheRbtz/zstd-seekable-format-go/pkg"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/kconverge/kconverge/collect"
+)
+
+// checkpointEvery is how many events lie between two checkpoints: so many are played
+// in about the time that one of them is read.
+const checkpointEvery = 20_000
+
+// compact writes the recording at path anew: larger frames, checkpoints, an index and
+// a seek table. It is exchanged at once, or stays as it was.
+func compact(path string, model func() Model) (err error) {
+	in, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.CreateTemp(filepath.Dir(path), ".kconverge-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = out.Close()
+			_ = os.Remove(out.Name())
+		}
+	}()
+	c := &compaction{out: out}
+	if model != nil {
+		c.model = model()
+	}
+	if err := c.run(in); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(out.Chmod(info.Mode().Perm()), out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), path)
+}
+
+// compaction is a recording being written anew.
+type compaction struct {
+	out   *os.File
+	at    int64
+	zip   *zstd.Encoder
+	enc   *seekable.Encoder
+	model Model
+	index index
+
+	lines  []byte
+	first  collect.Event // of the frame
+	events int           // of the frame
+	since  int           // events since the last checkpoint
+	// kept are the checkpoints, compressed, until their place comes.
+	kept []keptCheckpoint
+}
+
+type keptCheckpoint struct {
+	checkpointAt
+	content []byte
+}
+
+func (c *compaction) run(in *File) error {
+	var err error
+	if c.zip, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1)); err != nil {
+		return err
+	}
+	defer c.zip.Close()
+	if c.enc, err = seekable.NewEncoder(c.zip); err != nil {
+		return err
+	}
+	r := in.Read(0)
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.take(e); err != nil {
+			return err
+		}
+	}
+	if err := c.frame(); err != nil {
+		return err
+	}
+	return c.end()
+}
+
+func (c *compaction) take(e collect.Event) error {
+	line, err := collect.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if c.events == 0 {
+		c.first = e
+	}
+	if c.index.Events == 0 {
+		c.index.From = e.At
+	}
+	c.lines = append(append(c.lines, line...), '\n')
+	c.events++
+	c.since++
+	c.index.Events++
+	if e.At.After(c.index.To) {
+		c.index.To = e.At
+	}
+	if c.model != nil {
+		c.model.Apply(e)
+	}
+	if len(c.lines) < frameBytes && (c.model == nil || c.since < checkpointEvery) {
+		return nil
+	}
+	return c.frame()
+}
+
+// frame closes a frame, and takes a checkpoint after it when one is due.
+func (c *compaction) frame() error {
+	if c.events == 0 {
+		return nil
+	}
+	b, err := c.enc.Encode(c.lines)
+	if err != nil {
+		return err
+	}
+	c.index.Frames = append(c.index.Frames, Frame{Offset: c.at, Size: int64(len(b)), First: c.first.Seq, At: c.first.At, Events: c.events})
+	if err := c.write(b); err != nil {
+		return err
+	}
+	c.lines, c.events = c.lines[:0], 0
+	if c.model == nil || c.since < checkpointEvery {
+		return nil
+	}
+	c.since = 0
+	state, err := c.model.Checkpoint(nil)
+	if err != nil {
+		return err
+	}
+	c.kept = append(c.kept, keptCheckpoint{checkpointAt{Frame: len(c.index.Frames), At: c.index.To}, c.zip.EncodeAll(state, nil)})
+	return nil
+}
+
+func (c *compaction) write(b []byte) error {
+	n, err := c.out.Write(b)
+	c.at += int64(n)
+	return err
+}
+
+// end writes what stands after the frames.
+func (c *compaction) end() error {
+	for _, k := range c.kept {
+		k.Offset, k.Size = c.at+skippableHeader, int64(len(k.content))
+		if err := c.write(skippable(checkpointFrame, k.content)); err != nil {
+			return err
+		}
+		c.index.Checkpoints = append(c.index.Checkpoints, k.checkpointAt)
+	}
+	text, err := json.Marshal(c.index)
+	if err != nil {
+		return err
+	}
+	content := c.zip.EncodeAll(text, nil)
+	content = binary.LittleEndian.AppendUint32(content, uint32(len(content)))
+	if err := c.write(skippable(indexFrame, append(content, indexTail...))); err != nil {
+		return err
+	}
+	table, err := c.enc.EndStream()
+	if err != nil {
+		return fmt.Errorf("seek table: %w", err)
+	}
+	return c.write(table)
+}

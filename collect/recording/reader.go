@@ -1,0 +1,144 @@
+package recording
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kconverge/kconverge/collect"
+)
+
+// Reader gives the events of a recording one by one.
+type Reader struct {
+	file  *File
+	next  int // frame
+	buf   []byte
+	lines *collect.Reader
+	plain bool
+	ended bool
+
+	// last is the last event's time, lost says that something before the next
+	// event cannot be read.
+	last    time.Time
+	lost    error
+	sources map[collect.SourceID]bool
+	waiting []collect.Event
+	// Damaged counts the parts that could not be read.
+	Damaged int
+}
+
+// Read reads from a frame on; 0 is the start.
+func (r *File) Read(frame int) *Reader {
+	out := &Reader{file: r, next: frame, sources: map[collect.SourceID]bool{}}
+	if r.plain {
+		out.lines, out.plain = collect.NewReader(bufio.NewReaderSize(io.NewSectionReader(r.f, 0, r.Size), 1<<20)), true
+	}
+	return out
+}
+
+// Next returns the next event, or io.EOF at the end. A part that is damaged costs the
+// events in it; then a Gap of every source so far is the next: what they tell after
+// that rests on what nobody knows. A last line that was cut off is no error.
+func (r *Reader) Next() (collect.Event, error) {
+	for {
+		if len(r.waiting) > 0 {
+			e := r.waiting[0]
+			r.waiting = r.waiting[1:]
+			return e, nil
+		}
+		if r.lines == nil {
+			if err := r.open(); err != nil {
+				return collect.Event{}, err
+			}
+		}
+		e, err := r.lines.Read()
+		switch {
+		case err == nil:
+			if r.lost != nil && !r.last.IsZero() {
+				r.tell(e)
+				continue
+			}
+			if r.lost != nil { // not even the session's first line is left
+				return collect.Event{}, r.lost
+			}
+			r.last = e.At
+			r.sources[e.Source] = true
+			return e, nil
+		case errors.Is(err, io.EOF):
+			if r.lines = nil; r.plain {
+				r.plain, r.next = false, len(r.file.Frames)
+			}
+		case errors.Is(err, collect.ErrBadLine):
+			if err := r.badLine(err); err != nil {
+				return collect.Event{}, err
+			}
+		default:
+			return collect.Event{}, fmt.Errorf("%s: %w", r.file.path, err)
+		}
+	}
+}
+
+// badLine decides about a line that is none: at the end of a plain file it was being
+// written, and at its start it is no recording.
+func (r *Reader) badLine(bad error) error {
+	if r.last.IsZero() {
+		return bad
+	}
+	if r.plain {
+		e, err := r.lines.Read()
+		if errors.Is(err, io.EOF) {
+			r.file.Cut = true
+			r.lines, r.plain, r.next = nil, false, len(r.file.Frames)
+			return nil
+		}
+		if err == nil {
+			r.damaged(bad)
+			r.tell(e)
+			return nil
+		}
+	}
+	r.damaged(bad)
+	return nil
+}
+
+func (r *Reader) damaged(err error) {
+	if r.lost == nil {
+		r.Damaged++
+	}
+	r.lost = err
+}
+
+// tell puts a gap of every source before the event.
+func (r *Reader) tell(e collect.Event) {
+	why := "a part of the recording cannot be read"
+	for _, id := range slices.Sorted(maps.Keys(r.sources)) {
+		r.waiting = append(r.waiting, collect.Event{At: r.last, Source: id, Payload: &collect.Gap{From: r.last, Why: why}})
+	}
+	r.waiting = append(r.waiting, e)
+	r.lost = nil
+	r.last = e.At
+	r.sources[e.Source] = true
+}
+
+// open goes on with the next frame that can be read.
+func (r *Reader) open() error {
+	for ; r.next < len(r.file.Frames); r.next++ {
+		b, err := r.file.frame(r.next, r.buf)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) {
+				return err
+			}
+			r.damaged(err)
+			continue
+		}
+		r.buf, r.lines = b, collect.NewReader(bytes.NewReader(b))
+		r.next++
+		return nil
+	}
+	return io.EOF
+}
