@@ -91,7 +91,7 @@ func TestArrowsPointOneWay(t *testing.T) {
 			"desired and timeline know nothing of drawing",
 			func(p string) bool { return p == module+"/engine/desired" || p == module+"/engine/timeline" },
 			func(dep string, p pkg) bool {
-				return !p.Standard && !under(dep, "engine/desired") && dep != module+"/collect" && dep != module+"/engine/timeline"
+				return !p.Standard && !under(dep, "engine/desired", "engine/timeline") && dep != module+"/collect"
 			},
 		},
 		{

@@ -15,13 +15,13 @@ import (
 	"github.com/kconverge/kconverge/collect"
 )
 
-// checkpointEvery is how many events lie between two checkpoints: so many are played
-// in about the time that one of them is read.
-const checkpointEvery = 20_000
+// checkpointEvery is how many events lie between two checkpoints at least: so many are
+// played in some hundredths of a second.
+const checkpointEvery = 5_000
 
 // compact writes the recording at path anew: larger frames, checkpoints, an index and
 // a seek table. It is exchanged at once, or stays as it was.
-func compact(path string, model func() Model) (err error) {
+func compact(path string, o Options) (err error) {
 	in, err := Open(path)
 	if err != nil {
 		return err
@@ -37,11 +37,7 @@ func compact(path string, model func() Model) (err error) {
 			_ = os.Remove(out.Name())
 		}
 	}()
-	c := &compaction{out: out}
-	if model != nil {
-		c.model = model()
-	}
-	if err := c.run(in); err != nil {
+	if err := newCompaction(out, o).run(in); err != nil {
 		return err
 	}
 	info, err := os.Stat(path)
@@ -66,7 +62,10 @@ type compaction struct {
 	lines  []byte
 	first  collect.Event // of the frame
 	events int           // of the frame
-	since  int           // events since the last checkpoint
+	every  int           // events between two checkpoints
+	since  int           // events since the last one
+	bytes  int           // compressed, of those events
+	last   int           // bytes of the last one
 	// kept are the checkpoints, compressed, until their place comes.
 	kept []keptCheckpoint
 }
@@ -74,6 +73,22 @@ type compaction struct {
 type keptCheckpoint struct {
 	checkpointAt
 	content []byte
+}
+
+func newCompaction(out *os.File, o Options) *compaction {
+	c := &compaction{out: out, every: o.CheckpointEvery}
+	if c.every <= 0 {
+		c.every = checkpointEvery
+	}
+	if o.Model != nil {
+		c.model = o.Model()
+	}
+	return c
+}
+
+// due tells that a checkpoint is worth its room.
+func (c *compaction) due() bool {
+	return c.model != nil && c.since >= c.every && c.bytes+len(c.lines)/8 >= c.last
 }
 
 func (c *compaction) run(in *File) error {
@@ -125,7 +140,7 @@ func (c *compaction) take(e collect.Event) error {
 	if c.model != nil {
 		c.model.Apply(e)
 	}
-	if len(c.lines) < frameBytes && (c.model == nil || c.since < checkpointEvery) {
+	if len(c.lines) < frameBytes && !c.due() {
 		return nil
 	}
 	return c.frame()
@@ -144,16 +159,18 @@ func (c *compaction) frame() error {
 	if err := c.write(b); err != nil {
 		return err
 	}
+	c.bytes += len(b)
 	c.lines, c.events = c.lines[:0], 0
-	if c.model == nil || c.since < checkpointEvery {
+	if !c.due() {
 		return nil
 	}
-	c.since = 0
 	state, err := c.model.Checkpoint(nil)
 	if err != nil {
 		return err
 	}
-	c.kept = append(c.kept, keptCheckpoint{checkpointAt{Frame: len(c.index.Frames), At: c.index.To}, c.zip.EncodeAll(state, nil)})
+	content := c.zip.EncodeAll(state, nil)
+	c.kept = append(c.kept, keptCheckpoint{checkpointAt{Frame: len(c.index.Frames), At: c.index.To}, content})
+	c.since, c.bytes, c.last = 0, 0, len(content)
 	return nil
 }
 

@@ -235,19 +235,46 @@ func (r *File) frame(i int, buf []byte) ([]byte, error) {
 	return out, nil
 }
 
+// FrameOf gives the frame in which the event with the number stands, or the one before
+// which it would. Only an indexed recording knows.
+func (r *File) FrameOf(seq uint64) int {
+	return max(0, sort.Search(len(r.Frames), func(i int) bool { return r.Frames[i].First > seq })-1)
+}
+
+// CheckpointOf is Checkpoint by the number of an event: the latest that is of none later.
+func (r *File) CheckpointOf(seq uint64) (state []byte, frame int) {
+	for i := len(r.checkpoints) - 1; i >= 0; i-- {
+		if f := r.checkpoints[i].Frame; f < len(r.Frames) && r.Frames[f].First <= seq+1 {
+			if state := r.state(i); state != nil {
+				return state, f
+			}
+		}
+	}
+	return nil, 0
+}
+
 // Checkpoint gives the latest checkpoint of a time no later than t, and the frame to
 // go on with; nil when there is none.
 func (r *File) Checkpoint(t time.Time) (state []byte, frame int) {
 	i := sort.Search(len(r.checkpoints), func(i int) bool { return r.checkpoints[i].At.After(t) })
 	for i--; i >= 0; i-- {
-		c := r.checkpoints[i]
-		b := make([]byte, c.Size)
-		if _, err := r.f.ReadAt(b, c.Offset); err != nil {
-			continue
-		}
-		if state, err := r.unzip.DecodeAll(b, nil); err == nil {
-			return state, c.Frame
+		if state := r.state(i); state != nil {
+			return state, r.checkpoints[i].Frame
 		}
 	}
 	return nil, 0
+}
+
+// state reads a checkpoint; nil when it is damaged.
+func (r *File) state(i int) []byte {
+	c := r.checkpoints[i]
+	b := make([]byte, c.Size)
+	if _, err := r.f.ReadAt(b, c.Offset); err != nil {
+		return nil
+	}
+	out, err := r.unzip.DecodeAll(b, nil)
+	if err != nil {
+		return nil
+	}
+	return out
 }

@@ -41,6 +41,13 @@ func (r *File) Read(frame int) *Reader {
 	return out
 }
 
+// Knows tells of sources that told something before the frame that reading began with.
+func (r *Reader) Knows(ids ...collect.SourceID) {
+	for _, id := range ids {
+		r.sources[id] = true
+	}
+}
+
 // Next returns the next event, or io.EOF at the end. A part that is damaged costs the
 // events in it; then a Gap of every source so far is the next: what they tell after
 // that rests on what nobody knows. A last line that was cut off is no error.

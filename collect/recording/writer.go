@@ -34,6 +34,10 @@ type Options struct {
 	// Model makes what checkpoints come from, for Close. Without one the
 	// recording has none, and to show a moment all before it is played.
 	Model func() Model
+	// CheckpointEvery is how many events lie between two checkpoints, at least;
+	// 5,000 if 0. There are more where a checkpoint is larger than the events
+	// between.
+	CheckpointEvery int
 	// Plain leaves the file as it was written, without an index.
 	Plain bool
 }
@@ -149,7 +153,7 @@ func (w *Writer) Close() error {
 	if err != nil || w.o.Plain {
 		return err
 	}
-	if err := compact(w.path, w.o.Model); err != nil {
+	if err := compact(w.path, w.o); err != nil {
 		return fmt.Errorf("recording %s is whole, but without an index: %w", w.path, err)
 	}
 	return nil

@@ -63,11 +63,10 @@ type Runtime struct {
 	seq   uint64
 	tail  collect.Event // the last one taken
 
+	feed *feed
+
 	mu        sync.Mutex
-	latest    *timeline.Snapshot
-	subs      map[chan *timeline.Snapshot]struct{}
 	recordErr error
-	done      bool
 }
 
 // New returns a Runtime that is ready to take events; Run starts it.
@@ -91,7 +90,7 @@ func New(o Options) *Runtime {
 		o:     o,
 		queue: newQueue(o.QueueLimit, o.Replay),
 		model: NewModel(o.Timeline),
-		subs:  map[chan *timeline.Snapshot]struct{}{},
+		feed:  newFeed(),
 	}
 }
 
@@ -175,7 +174,7 @@ func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 			throttled.Reset(wait)
 			return
 		}
-		r.publish(r.model.Snapshot())
+		r.feed.publish(r.model.Snapshot())
 		last, dirty = time.Now(), false
 	}
 	publish(true)
@@ -227,13 +226,7 @@ func (r *Runtime) finish(publish func(), dirty *bool) {
 	}
 	*dirty = true
 	publish()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.done = true
-	for c := range r.subs {
-		close(c)
-		delete(r.subs, c)
-	}
+	r.feed.close()
 }
 
 func (r *Runtime) advance() {
@@ -291,54 +284,12 @@ func (r *Runtime) RecordError() error {
 	return r.recordErr
 }
 
-func (r *Runtime) publish(s *timeline.Snapshot) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.latest = s
-	for c := range r.subs {
-		select {
-		case c <- s:
-			continue
-		default:
-		}
-		// The reader is behind: replace what it has not taken. Nobody else
-		// sends on c, so the second send cannot block.
-		select {
-		case <-c:
-		default:
-		}
-		c <- s
-	}
-}
-
 // Latest returns the newest snapshot, or nil before the first.
-func (r *Runtime) Latest() *timeline.Snapshot {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.latest
-}
+func (r *Runtime) Latest() *timeline.Snapshot { return r.feed.last() }
 
 // Subscribe returns a channel on which the newest snapshot always waits: a slow
 // reader misses those in between. It is closed when Run has ended, after the
 // last snapshot, or by cancel.
 func (r *Runtime) Subscribe() (feed <-chan *timeline.Snapshot, cancel func()) {
-	c := make(chan *timeline.Snapshot, 1)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.latest != nil {
-		c <- r.latest
-	}
-	if r.done {
-		close(c)
-		return c, func() {}
-	}
-	r.subs[c] = struct{}{}
-	return c, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if _, ok := r.subs[c]; ok {
-			delete(r.subs, c)
-			close(c)
-		}
-	}
+	return r.feed.subscribe()
 }

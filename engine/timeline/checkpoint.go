@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"time"
 
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/engine/timeline/graph"
@@ -64,3 +67,12 @@ func Restore(b []byte) (*Model, error) {
 	}
 	return m, nil
 }
+
+// Seq is the number of the last event that was applied.
+func (m *Model) Seq() uint64 { return m.seq }
+
+// Now is the latest time that an event had.
+func (m *Model) Now() time.Time { return m.now }
+
+// Sources are those that have told anything.
+func (m *Model) Sources() []collect.SourceID { return slices.Sorted(maps.Keys(m.sources)) }

@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 	"unsafe"
 )
@@ -46,11 +45,12 @@ type plan struct {
 	fields   []int // of a struct, those that are written
 }
 
-var plans sync.Map // reflect.Type -> *plan
+// plans are the plans that a writer or reader has met.
+type plans map[reflect.Type]*plan
 
-func planOf(t reflect.Type) *plan {
-	if p, ok := plans.Load(t); ok {
-		return p.(*plan)
+func (all plans) of(t reflect.Type) *plan {
+	if p := all[t]; p != nil {
+		return p
 	}
 	p := &plan{marshals: marshals(t)}
 	if t.Kind() == reflect.Struct {
@@ -60,7 +60,7 @@ func planOf(t reflect.Type) *plan {
 			}
 		}
 	}
-	plans.Store(t, p)
+	all[t] = p
 	return p
 }
 
@@ -77,7 +77,7 @@ func field(v reflect.Value, i int) reflect.Value {
 // of its types and of all that can be reached from them.
 func Layout[T any](types Types) uint64 {
 	h := fnv.New64a()
-	seen := map[reflect.Type]bool{}
+	seen, all := map[reflect.Type]bool{}, plans{}
 	var say func(t reflect.Type)
 	say = func(t reflect.Type) {
 		fmt.Fprintf(h, "%s %s;", t, t.Kind())
@@ -92,7 +92,7 @@ func Layout[T any](types Types) uint64 {
 			say(t.Key())
 			say(t.Elem())
 		case reflect.Struct:
-			for _, i := range planOf(t).fields {
+			for _, i := range all.of(t).fields {
 				fmt.Fprintf(h, "%s:", t.Field(i).Name)
 				say(t.Field(i).Type)
 			}

@@ -13,7 +13,7 @@ import (
 // Layout. Any bytes are safe: what Write cannot have written is an error that wraps
 // ErrDamaged, and takes no more memory than some multiple of the bytes.
 func Read[T any](b []byte, root *T, types Types) error {
-	r := &reader{b: b, size: len(b), types: types, texts: []string{""}}
+	r := &reader{b: b, size: len(b), types: types, plans: plans{}, texts: []string{""}}
 	r.refs = append(r.refs, reflect.Value{}, reflect.ValueOf(root))
 	if err := r.value(reflect.ValueOf(root).Elem()); err != nil {
 		return err
@@ -34,6 +34,7 @@ func Read[T any](b []byte, root *T, types Types) error {
 type reader struct {
 	b     []byte
 	types Types
+	plans plans
 	texts []string
 	refs  []reflect.Value
 	later []reflect.Value
@@ -121,7 +122,7 @@ func (r *reader) share(v reflect.Value, fresh func() (reflect.Value, error)) err
 
 func (r *reader) value(v reflect.Value) error {
 	t := v.Type()
-	p := planOf(t)
+	p := r.plans.of(t)
 	switch {
 	case t == timeType:
 		return r.time(v)

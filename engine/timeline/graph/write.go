@@ -15,7 +15,7 @@ import (
 // Write appends the bytes of *root and all that can be reached from it to b. It
 // reads unexported fields, so nothing may change them meanwhile.
 func Write[T any](b []byte, root *T, types Types) ([]byte, error) {
-	w := &writer{b: b, strings: map[string]uint64{}, refs: map[ref]uint64{}, names: map[reflect.Type]string{}}
+	w := &writer{b: b, strings: map[string]uint64{}, refs: map[ref]uint64{}, names: map[reflect.Type]string{}, plans: plans{}}
 	for name, t := range types {
 		w.names[t] = name
 	}
@@ -40,6 +40,7 @@ type writer struct {
 	strings map[string]uint64
 	refs    map[ref]uint64
 	names   map[reflect.Type]string
+	plans   plans
 	// later are what was met for the first time and is not written yet.
 	later []reflect.Value
 }
@@ -74,7 +75,7 @@ func (w *writer) share(r ref, v reflect.Value) (isNew bool) {
 // value writes one value; what it refers to comes later.
 func (w *writer) value(v reflect.Value) error {
 	t := v.Type()
-	p := planOf(t)
+	p := w.plans.of(t)
 	switch {
 	case t == timeType:
 		return w.time(v.Interface().(time.Time))
