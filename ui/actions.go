@@ -59,6 +59,9 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 // do carries out an action: the view first, then the root.
 func (m *Model) do(a view.Action) tea.Cmd {
 	m.dirty = true
+	if f := replayActions[a]; f != nil && m.o.Replay != nil {
+		return f(m)
+	}
 	if r := m.views[m.shown].Do(a, m.context()); r.Handled {
 		return m.answer(r)
 	}

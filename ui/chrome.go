@@ -50,6 +50,10 @@ func (m *Model) draw() {
 	m.drawTabs(s, 1)
 	view.StateLine(s, 0, 2, w, c)
 	body := draw.Box(0, 3, w, h-4)
+	if m.o.Replay != nil {
+		body.Max.Y--
+		m.drawReplay(s, h-2)
+	}
 	m.views[m.shown].Draw(s, body, c)
 	m.drawKeys(s, h-1)
 	if m.layer != nil {
@@ -70,8 +74,11 @@ func (m *Model) drawBar(s *draw.Screen, y int, c *view.Context) {
 		}
 		if m.recorded() {
 			live = part{theme.Accent, g.SpanOpen + " replay"}
+			if m.o.Replay != nil && !m.o.Replay.Status().Playing {
+				live = part{theme.Accent, g.Paused + " replay"}
+			}
 		}
-		if t, ok := m.views[m.shown].(*view.TimelineView); ok && !t.Following() {
+		if t, ok := m.views[m.shown].(*view.TimelineView); ok && !t.Following() && m.o.Replay == nil {
 			live = part{theme.Accent, g.Paused + " paused"}
 		}
 		// Before the first word of all of them nothing can be lost or listed
@@ -284,6 +291,9 @@ func (m *Model) offers() []offer {
 	pair := map[view.Action]view.Action{view.Up: view.Down, view.Left: view.Right, view.ZoomIn: view.ZoomOut, view.PrevEpisode: view.NextEpisode, view.PrevChange: view.NextChange}
 	done := map[view.Action]bool{}
 	var out, last []offer
+	if m.o.Replay != nil {
+		out = m.replayOffers()
+	}
 	for _, a := range m.views[m.shown].Offers() {
 		if done[a] {
 			continue
@@ -305,7 +315,7 @@ func (m *Model) offers() []offer {
 				o.text = "hop"
 			}
 		}
-		if i.Group == view.GroupLab && m.o.Actions == nil {
+		if i.Group == view.GroupLab && m.o.Actions == nil || a == view.Follow && m.o.Replay != nil {
 			continue
 		}
 		if a == view.Help || a == view.Palette {

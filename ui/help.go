@@ -23,7 +23,7 @@ type helpLine struct {
 	role       theme.Role
 }
 
-var groups = []string{view.GroupMove, view.GroupTime, view.GroupLanes, view.GroupLab, view.GroupView, view.GroupOther}
+var groups = []string{view.GroupMove, view.GroupTime, view.GroupLanes, view.GroupLab, view.GroupPlay, view.GroupView, view.GroupOther}
 
 func newHelp(m *Model) *help {
 	h := &help{title: "help: " + m.views[m.shown].Title(), hint: m.o.Hint}
@@ -33,6 +33,12 @@ func newHelp(m *Model) *help {
 	}
 	for _, g := range groups {
 		title := g
+		if g == view.GroupPlay && m.o.Replay == nil {
+			continue
+		}
+		if g == view.GroupLab && m.o.Replay != nil {
+			continue
+		}
 		if g == view.GroupLab && m.o.Actions == nil {
 			title += " (not here: " + m.o.NoActions + ")"
 		}

@@ -47,6 +47,7 @@ func box(s *draw.Screen, r draw.Rect, w, h int, title string) draw.Rect {
 type prompt struct {
 	title, note, text string
 	number            bool
+	line              bool // any text
 	fresh             bool // the next character replaces the text
 	enter             func(*Model, string) tea.Cmd
 }
@@ -61,6 +62,12 @@ func (p *prompt) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	case "enter":
 		m.layer = nil
 		return p.enter(m, strings.TrimSpace(p.text))
+	}
+	if p.line {
+		if next, ok := editLine(p.text, k); ok {
+			p.text = next
+		}
+		return nil
 	}
 	if !p.number {
 		return nil
@@ -90,12 +97,12 @@ func (p *prompt) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 func (p *prompt) draw(s *draw.Screen, r draw.Rect) {
 	w := max(draw.Width(p.note)+4, draw.Width(draw.Clean(p.title))+8, 40)
 	h := 3
-	if p.number {
+	if p.number || p.line {
 		h = 5
 	}
 	in := box(s, r, w, h, p.title)
 	y := in.Min.Y
-	if p.number {
+	if p.number || p.line {
 		x := s.Text(in.Min.X, y, theme.Accent, "> ")
 		role := theme.Strong
 		if p.fresh {

@@ -50,6 +50,7 @@ type Model struct {
 	frame  string
 	screen *draw.Screen
 	tabs   []tab // of the last frame, for the mouse
+	bar    replayBar
 }
 
 // New makes the root model without a feed, as tests use it: snapshots come as

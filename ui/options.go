@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"os"
+	"time"
 
 	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/engine/live"
 )
 
 // Actions is what the screen may change. Its methods may take as long as their
@@ -18,6 +20,18 @@ type Actions interface {
 	Restart(ctx context.Context, namespace, kind, name string) error
 	// DeletePod asks for a Pod's deletion.
 	DeletePod(ctx context.Context, namespace, pod string) error
+}
+
+// Replay moves within a recording (engine/live's Replay). Its methods may wait for what
+// it does just now; they are called outside the goroutine that draws, but for Status.
+type Replay interface {
+	Status() live.ReplayStatus
+	Play()
+	Pause()
+	SetSpeed(x float64)
+	Seek(t time.Time)
+	Step(events int)
+	StepTo(what live.Stop)
 }
 
 // Options say what the screen shows and how. The zero value works.
@@ -51,6 +65,9 @@ type Options struct {
 	// Recorded says that the Snapshots come from a recording: the screen's now
 	// is theirs and never the wall clock's, however fast they come.
 	Recorded bool
+	// Replay moves within the recording that the Snapshots come from; nil when
+	// they come from elsewhere, or from a recording that is only played.
+	Replay Replay
 	// Hint is a line to try in another terminal, shown where there is room until
 	// the first change, and in the help and the palette always.
 	Hint string

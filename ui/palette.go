@@ -35,6 +35,8 @@ func newPalette(m *Model) *palette {
 			if m.o.Hint == "" {
 				e.not = noHint
 			}
+		case i.Group == view.GroupPlay && m.o.Replay == nil:
+			continue
 		case i.Group == view.GroupLab && m.o.Actions == nil:
 			e.not = m.o.NoActions
 		}
@@ -60,7 +62,7 @@ func newPalette(m *Model) *palette {
 // paletteOrder puts what people look for before what their hands know.
 func paletteOrder() []view.Info {
 	var out []view.Info
-	for _, g := range []string{view.GroupLab, view.GroupView, view.GroupTime, view.GroupLanes, view.GroupOther, view.GroupMove} {
+	for _, g := range []string{view.GroupLab, view.GroupPlay, view.GroupView, view.GroupTime, view.GroupLanes, view.GroupOther, view.GroupMove} {
 		for _, i := range view.Actions {
 			if i.Group == g {
 				out = append(out, i)

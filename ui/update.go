@@ -19,6 +19,7 @@ type (
 	snapshotMsg struct{ snap *timeline.Snapshot }
 	endedMsg    struct{}
 	tickMsg     struct{ n int }
+	movedMsg    struct{} // the replay did what it was told
 	doneMsg     struct {
 		text string
 		err  error
@@ -58,6 +59,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.tick(msg)
 	case doneMsg:
 		m.done(msg)
+	case movedMsg:
+		m.dirty = true
 	}
 	return m, tea.Batch(cmd, m.schedule())
 }
@@ -165,6 +168,9 @@ func (m *Model) click(e tea.Mouse) tea.Cmd {
 		return nil
 	}
 	m.dirty = true
+	if m.o.Replay != nil && e.Y == m.h-2 {
+		return m.clickReplay(e.X)
+	}
 	if e.Y == 1 {
 		for _, t := range m.tabs {
 			if e.X >= t.x && e.X < t.x+t.w {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/collect/recording"
+	"github.com/kconverge/kconverge/engine/live"
+	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui"
 )
 
@@ -38,17 +42,71 @@ func newReplay() *cobra.Command {
 			}
 			ctx, stop := interruptible(c.Context())
 			defer stop()
+			if screen {
+				return replayOnScreen(ctx, c, file, &flags, speed)
+			}
 			o := observation{
-				flags: &flags, session: file.Session, sources: []collect.Source{recording.NewPlayer(file, speed)}, screen: screen, replay: true,
-				ui:     screenOptions(&flags, ui.Options{Title: "replay " + args[0], Recorded: true, NoActions: "this is a recording"}),
+				flags: &flags, session: file.Session, sources: []collect.Source{recording.NewPlayer(file, speed)}, replay: true,
 				stdout: c.OutOrStdout(),
 			}
 			return o.run(ctx)
 		},
 	}
 	flags.registerScreen(c.Flags())
-	c.Flags().Float64Var(&speed, "speed", 0, "recorded seconds that pass in a second; 0 shows everything at once")
+	c.Flags().Float64Var(&speed, "speed", 0, "recorded seconds that pass in a second, from the start on; 0 shows everything at once")
 	return c
+}
+
+// replayOnScreen shows a recording at any of its moments.
+func replayOnScreen(ctx context.Context, c *cobra.Command, file *recording.File, flags *outputFlags, speed float64) error {
+	if !current(file) {
+		again, err := file.Reindexed(recording.Options{Model: recordingModel})
+		if err != nil {
+			return exitWith(exitUnreachable, err)
+		}
+		defer again.Close()
+		file = again
+	}
+	if flags.record != "" {
+		return exitf(exitUsage, "--record %s: a recording is shown; copy %s to have it twice", flags.record, file.Path())
+	}
+	if flags.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, flags.duration)
+		defer cancel()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	replay := live.NewReplay(file)
+	ended := make(chan error, 1)
+	go func() { ended <- replay.Run(ctx) }()
+	if speed > 0 {
+		replay.SetSpeed(speed)
+		replay.Play()
+	}
+	feed, cancel := replay.Subscribe()
+	defer cancel()
+	err := ui.Run(ctx, feed, screenOptions(flags, ui.Options{
+		Title: "replay " + file.Path(), Recorded: true, Replay: replay, NoActions: "this is a recording",
+	}))
+	stop()
+	err = errors.Join(err, sourceError(<-ended))
+	sayGoodbye(c.OutOrStdout(), replay.Latest())
+	return err
+}
+
+// current tells that a recording can be shown at any moment as it is: it has an index,
+// and its checkpoints are this version's.
+func current(f *recording.File) bool {
+	if !f.Indexed {
+		return false
+	}
+	state, _ := f.Checkpoint(f.To)
+	if state == nil {
+		return true // too short for one
+	}
+	_, err := timeline.Restore(state)
+	return err == nil
 }
 
 func oneFile(_ *cobra.Command, args []string) error {

@@ -72,9 +72,7 @@ func (o *observation) observe(ctx context.Context, rt *live.Runtime) error {
 		err = o.show(ctx, rt)
 		stop()
 		err = errors.Join(err, sourceError(<-ended))
-		for _, line := range lanes.Summary(rt.Latest()) {
-			fmt.Fprintln(o.stdout, collect.Plain(line))
-		}
+		sayGoodbye(o.stdout, rt.Latest())
 		return err
 	case o.during != nil:
 		over := make(chan error, 1)
@@ -106,6 +104,13 @@ func (o *observation) observe(ctx context.Context, rt *live.Runtime) error {
 		return err
 	}
 	return verdict(last, o.scope)
+}
+
+// sayGoodbye tells somebody who has closed the screen what it saw.
+func sayGoodbye(w io.Writer, s *timeline.Snapshot) {
+	for _, line := range lanes.Summary(s) {
+		fmt.Fprintln(w, collect.Plain(line))
+	}
 }
 
 // show draws until the person quits or ctx ends.

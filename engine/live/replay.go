@@ -163,6 +163,59 @@ func (r *Replay) Step(n int) {
 	})
 }
 
+// Stop is what StepTo goes on to.
+type Stop uint8
+
+// StopStep is the next step of any change, its beginning or an arrival; StopEpisode
+// the next start or end of an episode.
+const (
+	StopStep Stop = iota
+	StopEpisode
+)
+
+// StepTo shows the events up to the next one that brings about what is asked for, or
+// all there are, and stands still.
+func (r *Replay) StepTo(what Stop) {
+	r.do(func() {
+		r.set(func(s *ReplayStatus) { s.Playing = false })
+		was := landmarks(r.model.Snapshot(), what)
+		for r.more {
+			passes := passing(r.next)
+			r.take()
+			if !passes && landmarks(r.model.Snapshot(), what) != was {
+				return
+			}
+		}
+	})
+}
+
+// landmarks counts what StepTo stops at.
+func landmarks(s *timeline.Snapshot, what Stop) (n int) {
+	for _, svc := range s.Services {
+		if what == StopEpisode {
+			n += len(svc.Episodes)
+			for i := range svc.Episodes {
+				if !svc.Episodes[i].End.IsZero() {
+					n++
+				}
+			}
+			continue
+		}
+		for _, p := range svc.Paths {
+			hops := p.Rules
+			if p.Slice != nil {
+				hops = append(hops[:len(hops):len(hops)], *p.Slice)
+			}
+			for i := range hops {
+				if n++; hops[i].Status != timeline.StatusOpen {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
 // passing tells that an event is nothing but time that passes, or a source's word.
 func passing(e collect.Event) bool {
 	switch e.Payload.(type) {

@@ -43,6 +43,15 @@ const (
 	Mouse       Action = "mouse"
 	Redraw      Action = "redraw"
 
+	Faster      Action = "replay-faster"
+	Slower      Action = "replay-slower"
+	NextEvent   Action = "next-event"
+	PrevEvent   Action = "previous-event"
+	NextStep    Action = "next-step"
+	PlayEpisode Action = "play-to-next-episode"
+	ShowCursor  Action = "replay-cursor"
+	GoTo        Action = "go-to-time"
+
 	Scale     Action = "scale"
 	Restart   Action = "restart"
 	DeletePod Action = "delete-pod"
@@ -67,6 +76,7 @@ const (
 	GroupTime  = "Time"
 	GroupLanes = "Lanes and changes"
 	GroupLab   = "Lab"
+	GroupPlay  = "Replay"
 	GroupView  = "Views"
 	GroupOther = "Other"
 )
@@ -101,6 +111,15 @@ var Actions = []Info{
 	{AllNodes, []string{"a"}, "all nodes", "a lane for each node, however many", GroupLanes},
 	{Filter, []string{"/"}, "filter", "filter: several words, !word leaves out", GroupLanes},
 	{Copy, []string{"y"}, "copy", "copy what is chosen", GroupLanes},
+
+	{Slower, []string{"<"}, "slower", "play more slowly", GroupPlay},
+	{Faster, []string{">"}, "faster", "play faster", GroupPlay},
+	{PrevEvent, []string{","}, "event", "one event back", GroupPlay},
+	{NextEvent, []string{"."}, "event", "one event on", GroupPlay},
+	{NextStep, []string{"N"}, "step", "on to the next step of a change", GroupPlay},
+	{PlayEpisode, []string{"}"}, "episode", "on to the next start or end of an episode", GroupPlay},
+	{ShowCursor, []string{"@"}, "here", "show what was known at the cursor", GroupPlay},
+	{GoTo, []string{"t"}, "time", "show a time: 15:04:05, or +10s, or -1m", GroupPlay},
 
 	{Scale, []string{"s"}, "scale", "scale what owns the pods", GroupLab},
 	{Restart, []string{"r"}, "restart", "restart what owns the pods", GroupLab},

@@ -72,6 +72,12 @@ func (v *TimelineView) followNow() Request {
 	return handled
 }
 
+// FollowNow lets the picture follow what is the newest.
+func (v *TimelineView) FollowNow() { v.followNow() }
+
+// CursorTime is the moment under the cursor, zero while that is now.
+func (v *TimelineView) CursorTime() time.Time { return v.cursor }
+
 func (v *TimelineView) pause(c *Context) Request {
 	if !v.follow {
 		return v.followNow()
