@@ -116,6 +116,13 @@ func (w *Writer) Write(e collect.Event) error {
 	return w.err
 }
 
+// Flush hands on what waits, without waiting for its second.
+func (w *Writer) Flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flush()
+}
+
 // flush closes the frame. The caller holds mu.
 func (w *Writer) flush() {
 	if len(w.lines) == 0 || w.err != nil {
