@@ -25,6 +25,7 @@ var causeText = map[timeline.Cause]string{
 	timeline.CausePublishNotReady: "publishNotReadyAddresses changed",
 	timeline.CauseAffinityChanged: "session affinity changed",
 	timeline.CauseHintsChanged:    "hints changed",
+	timeline.CauseZoneChanged:     "zone of the node changed",
 	timeline.CauseServiceCreated:  "Service created",
 	timeline.CauseServiceDeleted:  "Service deleted",
 	timeline.CauseSliceEdited:     "slice edited by hand",

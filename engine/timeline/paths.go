@@ -34,6 +34,8 @@ type path struct {
 	// startAt is the time of the event that made the first step.
 	startAt time.Time
 	view    *Path `graph:"-"`
+	// probesFrom is when failed probes begin to be those of this path.
+	probesFrom time.Time
 }
 
 type pathKey struct {
@@ -103,6 +105,7 @@ func (p *path) setPod(pod *podState) {
 		return
 	}
 	p.pod, p.Before = pod, pod.before
+	p.tellAfter()
 	pod.paths = append(pod.paths, p)
 }
 
@@ -172,19 +175,25 @@ const receiptError = time.Millisecond
 // lagError is how far a lag may be off, either way: the largest disorder seen so
 // far between the two sources, and the interval in which the origin lies.
 func (m *Model) lagError(p *path, plane PlaneKind) time.Duration {
-	err := receiptError
-	switch plane {
-	case PlaneSlices:
-		err = max(err, m.inv.between(p.root.source, m.slicesSource()))
-	case PlaneEndpoints:
-		err = max(err, m.inv.between(p.root.source, collect.SourceEndpoints))
-	case PlaneRules:
-		err = max(err, m.inv.between(p.root.source, m.slicesSource()), m.inv.between(m.slicesSource(), rulesSide))
-	}
+	err := m.disorder(p.root.source, plane)
 	if !p.root.notBefore.IsZero() && p.root.notBefore.Before(p.root.at) {
 		err += p.root.at.Sub(p.root.notBefore)
 	}
 	return err
+}
+
+// disorder is the largest seen so far between what a source tells and what a
+// plane has.
+func (m *Model) disorder(source collect.SourceID, plane PlaneKind) time.Duration {
+	switch plane {
+	case PlaneSlices:
+		return max(receiptError, m.inv.between(source, m.slicesSource()))
+	case PlaneEndpoints:
+		return max(receiptError, m.inv.between(source, collect.SourceEndpoints))
+	case PlaneRules:
+		return max(receiptError, m.inv.between(source, m.slicesSource()), m.inv.between(m.slicesSource(), rulesSide))
+	}
+	return receiptError
 }
 
 func (m *Model) slicesSource() collect.SourceID { return collect.SourceEndpointSlices }
@@ -220,6 +229,7 @@ func (p *path) fullView() *Path {
 	if p.view != nil {
 		return p.view
 	}
+	p.tellAfter()
 	v := p.Path
 	if p.svc.meta[p.Endpoint.EndpointID] != nil {
 		p.Endpoint = p.svc.endpoint(p.Endpoint.EndpointID, p.Endpoint.Ports)

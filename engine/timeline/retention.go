@@ -29,6 +29,7 @@ func (m *Model) retain() {
 		}
 	}
 	m.retainPasts(cut)
+	m.retainProbes(cut)
 	for _, s := range m.services {
 		s.retain(cut)
 	}

@@ -59,6 +59,12 @@ func podAttr(p *collect.Pod, a string) {
 		p.Stopped = since()
 	case "scheduled":
 		p.Scheduled = &collect.Condition{Status: true, Since: since()}
+	case "initialized":
+		p.Initialized = &collect.Condition{Status: true, Since: since()}
+	case "containersready":
+		p.ContainersReady = &collect.Condition{Status: true, Since: since()}
+	case "hostnetwork":
+		p.HostNetwork = true
 	case "terminating": // =REQUESTED/GRACE
 		at, grace, _ := strings.Cut(v, "/")
 		p.Grace = dur(grace)
@@ -309,6 +315,8 @@ func nodeAttr(n *collect.Node, a string) {
 		n.Ready = &collect.Condition{}
 	case "zone":
 		n.Zone = v
+	case "cordoned":
+		n.Unschedulable = true
 	default:
 		panic("unknown node attribute " + a)
 	}

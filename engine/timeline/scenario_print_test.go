@@ -159,6 +159,14 @@ func section(s *Snapshot, name string) (string, error) {
 				fmt.Fprintf(&b, "%s %s lag %s of %d settled %v\n", p.ID, sinceEpoch(a.At), a.Lag, len(a.Paths), a.Settled)
 			}
 		}
+	case "life":
+		for _, p := range svc.Paths {
+			printLife(&b, p)
+		}
+	case "capacity", "unrouted", "advice", "together":
+		if err := printWindow(&b, s, svc, f); err != nil {
+			return "", err
+		}
 	default:
 		return "", fmt.Errorf("unknown section %q", name)
 	}
@@ -208,6 +216,7 @@ func printPath(b *strings.Builder, p *Path) {
 	}{{"termination", p.Risk.FromTermination}, {"exit", p.Risk.FromExit}} {
 		if r.d != nil {
 			fmt.Fprintf(b, "\n  risk from %s %s", r.name, *r.d)
+			b.WriteString(loose(p.Risk.Width, p.Risk.Error))
 			if p.Risk.Growing {
 				b.WriteString(" growing")
 			}
