@@ -176,10 +176,15 @@ const receiptError = time.Millisecond
 // far between the two sources, and the interval in which the origin lies.
 func (m *Model) lagError(p *path, plane PlaneKind) time.Duration {
 	err := m.disorder(p.root.source, plane)
-	if !p.root.notBefore.IsZero() && p.root.notBefore.Before(p.root.at) {
-		err += p.root.at.Sub(p.root.notBefore)
+	return err + p.root.width()
+}
+
+// width is how long the interval is in which the event lies.
+func (r *root) width() time.Duration {
+	if r.notBefore.IsZero() || !r.notBefore.Before(r.at) {
+		return 0
 	}
-	return err
+	return r.at.Sub(r.notBefore)
 }
 
 // disorder is the largest seen so far between what a source tells and what a

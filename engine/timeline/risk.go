@@ -85,11 +85,10 @@ func (p *path) risk() Risk {
 // errorSince is how far the time between what a pod's watch told and a node's
 // rules may be off, either way.
 func (m *Model) errorSince(h *hopState) time.Duration {
-	clock := h.clockError
 	if h.Status == StatusOpen {
-		clock = m.clockOf(h.Plane).Error
+		return m.disorder(collect.SourcePods, PlaneRules) + m.clockOf(h.Plane).Error
 	}
-	return m.disorder(collect.SourcePods, PlaneRules) + clock
+	return h.Error - h.path.root.width() // that of the origin is not in it
 }
 
 // span is the latest of several moments, each known to lie in an interval and to
