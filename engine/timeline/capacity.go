@@ -31,7 +31,7 @@ type Capacity struct {
 }
 
 // Low is the lowest point of a window: among equals the one that lacks most,
-// then the first, then by node.
+// then the longest, then the first, then by node.
 type Low struct {
 	Node   string
 	Family collect.Family
@@ -146,7 +146,7 @@ func (s *Service) lower(c *Capacity, low Low) {
 		{&c.Answering, func(l *Low) int { return l.Answering }},
 		{&c.Routed, func(l *Low) int { return l.Routed }},
 	} {
-		if *x.have != nil && cmp.Or(x.n(&low)-x.n(*x.have), (*x.have).Wanted-low.Wanted, low.At.Compare((*x.have).At)) >= 0 {
+		if *x.have != nil && cmp.Or(x.n(&low)-x.n(*x.have), (*x.have).Wanted-low.Wanted, cmp.Compare((*x.have).For, low.For), low.At.Compare((*x.have).At)) >= 0 {
 			continue
 		}
 		l := low
