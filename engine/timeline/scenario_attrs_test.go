@@ -186,6 +186,8 @@ func (sc *scenario) sliceAttr(s *collect.EndpointSlice, a string) {
 			e.Ready, e.Serving = true, true
 		case "serving":
 			e.Serving = true
+		case "notserving": // as with publishNotReadyAddresses
+			e.Serving = false
 		case "terminating":
 			e.Terminating = true
 		case "unready":

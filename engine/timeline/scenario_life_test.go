@@ -199,3 +199,10 @@ func syncStep(node, step string, f []string) collect.Event {
 	s.Detail = strings.Join(f, " ")
 	return collect.Event{Source: collect.RuleSyncSource(node), Payload: s}
 }
+
+// mergeMarks joins those of the Service and those of none, by time.
+func mergeMarks(a, b []Mark) []Mark {
+	out := slices.Concat(a, b)
+	slices.SortStableFunc(out, func(a, b Mark) int { return a.At.Compare(b.At) })
+	return out
+}

@@ -159,6 +159,12 @@ func section(s *Snapshot, name string) (string, error) {
 				fmt.Fprintf(&b, "%s %s lag %s of %d settled %v\n", p.ID, sinceEpoch(a.At), a.Lag, len(a.Paths), a.Settled)
 			}
 		}
+	case "marks":
+		for _, m := range mergeMarks(s.Marks, svc.Marks) {
+			if m.Kind != "action" {
+				fmt.Fprintf(&b, "%s %s %s\n", sinceEpoch(m.At), m.Kind, strings.TrimSpace(m.Node+" "+m.Text))
+			}
+		}
 	case "life":
 		for _, p := range svc.Paths {
 			printLife(&b, p)
