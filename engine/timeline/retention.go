@@ -24,7 +24,7 @@ func (m *Model) retain() {
 	trimBefore(&m.marks, cut, func(x Mark) time.Time { return x.At })
 	m.gaps = slices.DeleteFunc(m.gaps, func(g *Gap) bool { return !g.To.IsZero() && g.To.Before(cut) })
 	for uid, p := range m.podsByUID {
-		if !p.gone.IsZero() && p.gone.Before(cut) {
+		if p.forgettable(cut) {
 			delete(m.podsByUID, uid)
 		}
 	}
@@ -66,6 +66,13 @@ func (m *Model) retain() {
 	})
 }
 
+// forgettable reports that a pod is gone for long and that nothing still has to
+// follow: a node that routes to it does so to one that has stopped.
+func (p *podState) forgettable(cut time.Time) bool {
+	return !p.gone.IsZero() && p.gone.Before(cut) &&
+		!slices.ContainsFunc(p.paths, func(x *path) bool { return x.status() == StatusOpen })
+}
+
 // trimBefore drops the elements from before the cut.
 func trimBefore[T any](s *series[T], cut time.Time, at func(T) time.Time) {
 	n := 0
@@ -103,7 +110,7 @@ func (s *service) retain(cut time.Time) {
 	for p, t := range s.tracks {
 		trimSteps(&t.changes, cut, func(c PodChange) time.Time { return c.At })
 		t.view = nil
-		if !p.gone.IsZero() && p.gone.Before(cut) {
+		if p.forgettable(cut) {
 			delete(s.tracks, p)
 			p.watchers = slices.DeleteFunc(p.watchers, func(x *service) bool { return x == s })
 		}
