@@ -36,28 +36,33 @@ func (w *Waterfall) probeBars() []Bar {
 // are left out.
 func (w *Waterfall) afterBars() []Bar {
 	p := w.Path
-	var list []moment
-	add := func(label string, t time.Time) {
-		if !t.IsZero() && !t.Before(p.Origin.At) {
-			list = append(list, moment{label: label, at: t})
+	type end struct {
+		label string
+		at    time.Time
+		loose bool
+	}
+	var list []end
+	add := func(label string, m timeline.Moment) {
+		if !m.At.IsZero() && !m.At.Before(p.Origin.At) {
+			list = append(list, end{label, m.At, !m.NotBefore.IsZero() && m.At.Sub(m.NotBefore) >= looseFrom})
 		}
 	}
 	a := &p.After
-	add("stopped", a.Stopped.At)
-	add("terminal", a.Terminal.At)
-	add("out of slices", a.Unpublished.At)
-	add("gone", a.Gone.At)
+	add("stopped", a.Stopped)
+	add("terminal", a.Terminal)
+	add("out of slices", a.Unpublished)
+	add("gone", a.Gone)
 	if len(list) == 0 {
 		return nil
 	}
 	if len(p.Rules) > 1 && !w.Open {
-		add("out of rules", latest(p.Rules))
+		add("out of rules", timeline.Moment{At: latest(p.Rules)})
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
 	var out []Bar
 	prev := p.Origin.At
 	for _, m := range list {
-		out = append(out, Bar{Label: m.label, Depth: 1, Kind: BarAfter, From: prev, To: m.at, Took: m.at.Sub(prev), Share: -1})
+		out = append(out, Bar{Label: m.label, Depth: 1, Kind: BarAfter, From: prev, To: m.at, Took: m.at.Sub(prev), Share: -1, AtMost: m.loose})
 		prev = m.at
 	}
 	return out

@@ -257,10 +257,19 @@ func before(b *timeline.Before) Before {
 
 func after(a *timeline.After) After {
 	var out After
-	out.Claimed = moments([]namedMoment{
+	list := []namedMoment{
 		{"terminating", a.Terminating, &out.Terminating}, {"stopped", a.Stopped, &out.Stopped}, {"terminal", a.Terminal, &out.Terminal},
 		{"unpublished", a.Unpublished, &out.Unpublished}, {"gone", a.Gone, &out.Gone},
-	})
+	}
+	out.Claimed = moments(list)
+	for _, x := range list {
+		if !x.m.NotBefore.IsZero() && x.m.NotBefore.Before(x.m.At) {
+			if out.NotBefore == nil {
+				out.NotBefore = map[string]time.Time{}
+			}
+			out.NotBefore[x.name] = x.m.NotBefore.UTC()
+		}
+	}
 	return out
 }
 

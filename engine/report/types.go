@@ -160,6 +160,8 @@ type After struct {
 	Unpublished *time.Time `json:"unpublished"`
 	Gone        *time.Time `json:"gone"`
 	Claimed     []string   `json:"claimed"`
+	// NotBefore has those that are only known to lie between it and their time.
+	NotBefore map[string]time.Time `json:"not_before,omitempty"`
 }
 
 // Hop is the arrival in one plane. LagMS counts from the path's origin.

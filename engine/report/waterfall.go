@@ -100,12 +100,15 @@ func probeRows(probes []Probe, loc *time.Location) []row {
 // before. The last node to let go is one of them.
 func afterRows(x *Path) []row {
 	type step struct {
-		name string
-		at   *time.Time
+		name, key string
+		at        *time.Time
 	}
-	steps := []step{{"stopped", x.After.Stopped}, {"terminal", x.After.Terminal}, {"out of slices", x.After.Unpublished}, {"gone", x.After.Gone}}
+	steps := []step{
+		{"stopped", "stopped", x.After.Stopped}, {"terminal", "terminal", x.After.Terminal},
+		{"out of slices", "unpublished", x.After.Unpublished}, {"gone", "gone", x.After.Gone},
+	}
 	steps = slices.DeleteFunc(steps, func(s step) bool {
-		return s.at == nil || s.at.Before(x.Origin.At) || slices.Contains(x.After.Claimed, s.name)
+		return s.at == nil || s.at.Before(x.Origin.At) || slices.Contains(x.After.Claimed, s.key)
 	})
 	if len(steps) == 0 {
 		return nil
@@ -117,7 +120,7 @@ func afterRows(x *Path) []row {
 				last = *h.At
 			}
 		}
-		steps = append(steps, step{"out of rules", &last})
+		steps = append(steps, step{"out of rules", "", &last})
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(*b.at) })
 	var out []row
@@ -126,7 +129,7 @@ func afterRows(x *Path) []row {
 		if s.at.IsZero() {
 			continue
 		}
-		out = append(out, row{name: s.name, from: prev, to: *s.at})
+		out = append(out, row{name: s.name, from: prev, to: *s.at, atMost: !x.After.NotBefore[s.key].IsZero()})
 		prev = *s.at
 	}
 	return out

@@ -103,7 +103,7 @@ func TestAPodsLifeStandsInOrder(t *testing.T) {
 	// nothing is known of a terminal phase.
 	p.Op, p.Cause, p.Status = timeline.OpRemove, timeline.CausePodTerminating, timeline.StatusArrived
 	p.Rules[1] = arrived(node("node-2"), 2541, 2550, 3441)
-	p.After = timeline.After{Terminating: timeline.Moment{At: at(2541)}, Stopped: timeline.Moment{At: at(3041)}, Gone: timeline.Moment{At: at(4541)},
+	p.After = timeline.After{Terminating: timeline.Moment{At: at(2541)}, Stopped: timeline.Moment{At: at(3041)}, Gone: timeline.Moment{At: at(4541), NotBefore: at(4400)},
 		Unpublished: timeline.Moment{At: at(4500)}}
 	var rows []string
 	for _, l := range printed(t, s, TextOptions{})[5:] {
@@ -112,12 +112,12 @@ func TestAPodsLifeStandsInOrder(t *testing.T) {
 			rows = append(rows, strings.Join(f[:i], " "))
 		}
 	}
-	want := []string{"slice 9.0 ms", "node-1 98 ms", "node-2 891 ms", "stopped 500 ms", "out of rules 400 ms", "out of slices 1.06 s", "gone 41 ms"}
+	want := []string{"slice 9.0 ms", "node-1 98 ms", "node-2 891 ms", "stopped 500 ms", "out of rules 400 ms", "out of slices 1.06 s", "gone ≤41 ms"}
 	if !slices.Equal(rows[1:], want) {
 		t.Errorf("rows %q, want %q", rows[1:], want)
 	}
 	after := Build(s, nil).Services[0].Paths[0].After
-	if after.Terminal != nil || after.Gone == nil || !after.Gone.Equal(at(4541)) || len(after.Claimed) != 0 {
+	if after.Terminal != nil || after.Gone == nil || !after.Gone.Equal(at(4541)) || len(after.Claimed) != 0 || len(after.NotBefore) != 1 || !after.NotBefore["gone"].Equal(at(4400)) {
 		t.Errorf("after %+v", after)
 	}
 }

@@ -53,6 +53,12 @@ type Low struct {
 // level is what a node has in one family.
 type level struct{ answering, routed, wanted int }
 
+func (l *level) add(by level) {
+	l.answering += by.answering
+	l.routed += by.routed
+	l.wanted += by.wanted
+}
+
 // levelChange moves a level at a moment.
 type levelChange struct {
 	at time.Time
@@ -77,10 +83,10 @@ func (s *Service) Capacity(from, to time.Time) Capacity {
 
 // capacityOn takes one family of one node into account.
 func (s *Service) capacityOn(c *Capacity, p *Plane, family collect.Family, ends map[string][]PodChange, known []interval) {
-	if !s.hasFamily(p, family) {
+	if len(known) == 0 || !s.hasFamily(p, family) {
 		return
 	}
-	changes := p.levels(family, ends)
+	start, changes := p.levels(family, ends, interval{known[0].from, known[len(known)-1].to})
 	err := receiptError
 	for _, iv := range known {
 		for i := range p.Arrivals {
@@ -90,7 +96,7 @@ func (s *Service) capacityOn(c *Capacity, p *Plane, family collect.Family, ends 
 		}
 	}
 	for _, iv := range known {
-		for _, st := range stretches(changes, iv) {
+		for _, st := range stretches(start, changes, iv) {
 			s.lower(c, Low{Node: p.ID.Node, Family: family, At: st.from, For: st.to.Sub(st.from),
 				Answering: st.answering, Routed: st.routed, Wanted: st.wanted, Error: err})
 		}
@@ -104,15 +110,12 @@ type stretch struct {
 }
 
 // stretches cut an interval where the level changes. One of no length has one.
-func stretches(changes []levelChange, iv interval) []stretch {
+func stretches(now level, changes []levelChange, iv interval) []stretch {
 	var out []stretch
-	var now level
 	k := 0
 	for at := iv.from; ; {
 		for k < len(changes) && !changes[k].at.After(at) {
-			now.answering += changes[k].by.answering
-			now.routed += changes[k].by.routed
-			now.wanted += changes[k].by.wanted
+			now.add(changes[k].by)
 			k++
 		}
 		end := iv.to
@@ -184,10 +187,9 @@ func (s *Service) endings() map[string][]PodChange {
 	return out
 }
 
-// levels are the changes of what the node has in a family, by time. All that
-// were at or before the first moment asked for add up to what it has then.
-func (p *Plane) levels(family collect.Family, ends map[string][]PodChange) []levelChange {
-	var out []levelChange
+// levels are what the node has in a family at the interval's start, and the
+// changes from then to its end, by time.
+func (p *Plane) levels(family collect.Family, ends map[string][]PodChange, iv interval) (start level, out []levelChange) {
 	for i := range p.Members {
 		m := &p.Members[i]
 		if m.Endpoint.Family != family {
@@ -206,9 +208,16 @@ func (p *Plane) levels(family collect.Family, ends map[string][]PodChange) []lev
 			if have && !ended {
 				now.answering = 1
 			}
-			if now != was {
-				out = append(out, levelChange{at, level{now.answering - was.answering, now.routed - was.routed, now.wanted - was.wanted}})
-				was = now
+			if now == was {
+				return
+			}
+			by := level{now.answering - was.answering, now.routed - was.routed, now.wanted - was.wanted}
+			was = now
+			switch {
+			case !at.After(iv.from):
+				start.add(by)
+			case !at.After(iv.to):
+				out = append(out, levelChange{at, by})
 			}
 		}
 		pod := ends[m.Endpoint.UID]
@@ -227,7 +236,7 @@ func (p *Plane) levels(family collect.Family, ends map[string][]PodChange) []lev
 		}
 	}
 	slices.SortStableFunc(out, func(a, b levelChange) int { return a.at.Compare(b.at) })
-	return out
+	return start, out
 }
 
 // interval is [from, to].

@@ -11,6 +11,7 @@ import (
 // every node, and stays the same until the Service's view changes.
 type episodeCost struct {
 	svc  *timeline.Service
+	of   string // the Service's key
 	n    int
 	now  time.Time
 	text string
@@ -23,9 +24,14 @@ func (v *TimelineView) capacityText(c *Context, svc *timeline.Service) string {
 	if e == nil || !e.End.IsZero() && e.End.Before(v.pic.Cursor) {
 		return ""
 	}
-	// One that is not over grows, by a second at least before it is asked again.
-	if m := &v.cost; m.svc != svc || m.n != e.N || e.End.IsZero() && c.Now.Sub(m.now) >= time.Second {
-		*m = episodeCost{svc, e.N, c.Now, lanes.CapacityText(svc, *e, c.Now)}
+	m, of := &v.cost, key(svc)
+	fresh := m.svc == svc
+	if e.End.IsZero() {
+		// One that is not over changes all the time: once a second is enough.
+		fresh = c.Now.Sub(m.now) < time.Second && !c.Now.Before(m.now)
+	}
+	if !fresh || m.of != of || m.n != e.N {
+		*m = episodeCost{svc, of, e.N, c.Now, lanes.CapacityText(svc, *e, c.Now)}
 	}
 	return v.cost.text
 }
