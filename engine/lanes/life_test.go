@@ -90,3 +90,15 @@ func TestCostsInWords(t *testing.T) {
 		t.Errorf("%q without removals", got)
 	}
 }
+
+func TestTheWrongPodIsSaid(t *testing.T) {
+	p := &timeline.Path{Op: timeline.OpRemove, Cause: timeline.CausePodGone, Status: timeline.StatusHandedOver, Origin: timeline.Moment{At: at(1000)},
+		Risk: timeline.Risk{WrongPod: 1500 * time.Millisecond, WrongPodGrowing: true}}
+	if got := lanes.NewWaterfall(p, nil, at(9000)).Sentences(); !slices.Contains(got, "New connections could reach another pod, which had the address, for 1.5 s.") {
+		t.Errorf("%q", got)
+	}
+	lines := lanes.Change(p, at(9000), time.UTC, 9)
+	if !slices.Contains(lines, lanes.ChangeLine{Label: "wrong pod", Text: "for 1.5 s, growing !", Tone: lanes.Bad}) {
+		t.Errorf("%+v", lines)
+	}
+}

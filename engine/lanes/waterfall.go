@@ -358,6 +358,9 @@ func (w *Waterfall) Sentences() []string {
 			}
 			out = append(out, s+".")
 		}
+		if d := p.Risk.WrongPod; d > 0 {
+			out = append(out, "New connections could reach another pod, which had the address, for "+Age(d)+".")
+		}
 	}
 	return out
 }

@@ -143,6 +143,9 @@ func path(p *timeline.Path, asOf time.Time) Path {
 		RiskMS: Risk{FromTermination: msOrNil(p.Risk.FromTermination), FromExit: msOrNil(p.Risk.FromExit), Growing: p.Risk.Growing,
 			Width: ms(p.Risk.Width), Error: ms(p.Risk.Error)},
 	}
+	if p.Risk.WrongPod > 0 {
+		out.RiskMS.WrongPod = msOrNil(&p.Risk.WrongPod)
+	}
 	if p.Endpoint.IP.IsValid() {
 		out.Endpoint.IP = p.Endpoint.IP.String()
 	}

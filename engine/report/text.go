@@ -197,6 +197,9 @@ func (p *printer) path(x *Path) {
 		}
 		p.line("  risk for new connections: %s", text)
 	}
+	if d := x.RiskMS.WrongPod; d != nil {
+		p.line("  the wrong pod: routed to for %s after another pod was given the address", dur(*d))
+	}
 }
 
 func on(node string) string {

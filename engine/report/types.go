@@ -218,6 +218,10 @@ type Risk struct {
 	Growing         bool     `json:"growing,omitempty"`
 	Width           float64  `json:"width,omitempty"`
 	Error           float64  `json:"error,omitempty"`
+	// WrongPod: for how long nodes routed to the endpoint although its address was
+	// given to another pod already; null when never. It grows with Growing, or
+	// while the path is open.
+	WrongPod *float64 `json:"wrong_pod"`
 }
 
 // Episode is a maximal interval with at least one difference.

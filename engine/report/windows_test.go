@@ -143,3 +143,17 @@ func TestWhatTheAdviceLeavesOutIsSaid(t *testing.T) {
 		}
 	}
 }
+
+func TestTheWrongPodIsReported(t *testing.T) {
+	s := addition()
+	if b, _ := json.Marshal(Build(s, nil)); !strings.Contains(string(b), `"wrong_pod":null`) {
+		t.Errorf("a time where there was none: %s", b)
+	}
+	s.Services[0].Paths[0].Risk.WrongPod = 1500 * time.Millisecond
+	if b, _ := json.Marshal(Build(s, nil)); !strings.Contains(string(b), `"wrong_pod":1500`) {
+		t.Errorf("not told: %s", b)
+	}
+	if text := strings.Join(printed(t, s, TextOptions{}), "\n"); !strings.Contains(text, "  the wrong pod: routed to for 1.50 s after another pod was given the address\n") {
+		t.Errorf("not told:\n%s", text)
+	}
+}

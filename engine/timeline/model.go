@@ -33,6 +33,7 @@ type Model struct {
 	termingBy map[string]int        // owner UID -> terminating pods that still count
 	services  []*service            // by namespace, name
 	probes    map[string]*podProbes // by pod UID
+	podByIP   map[addr]*podState    // who was given an address last
 	marks     series[Mark]
 	reconcile *collect.ReconcileStep
 
@@ -62,6 +63,7 @@ func New(o Options) *Model {
 		loads:     map[loadKey]*workload{},
 		termingBy: map[string]int{},
 		probes:    map[string]*podProbes{},
+		podByIP:   map[addr]*podState{},
 	}
 }
 

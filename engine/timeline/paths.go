@@ -254,6 +254,7 @@ func (p *path) fullView() *Path {
 	}
 	v.Status = p.status()
 	v.Risk = p.risk()
+	v.Risk.WrongPod, v.Risk.WrongPodGrowing = p.wrongPod()
 	p.view = &v
 	return p.view
 }

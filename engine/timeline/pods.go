@@ -16,6 +16,8 @@ type podState struct {
 	gone                 time.Time
 	before               Before
 	after                After
+	// taken is when another pod was seen with one of its addresses.
+	taken map[addr]time.Time
 	// readyBefore is since when, by its own word, it was ready the last time
 	// but one.
 	readyBefore time.Time
@@ -63,11 +65,7 @@ func (ch *change) podChanged(n *namespace, p *podState, now *collect.Pod, gone b
 	old, was := p.pod, p.selecting
 	ch.observe(p, old, now, gone)
 	p.pod = now
-	for _, ip := range now.IPs {
-		if !slices.Contains(p.ips, ip.Unmap()) {
-			p.ips = append(p.ips, ip.Unmap())
-		}
-	}
+	ch.takeAddresses(p, now)
 	if gone {
 		p.gone = ch.at
 		if n.pods[p.name] == p {

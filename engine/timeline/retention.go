@@ -26,6 +26,7 @@ func (m *Model) retain() {
 	for uid, p := range m.podsByUID {
 		if p.forgettable(cut) {
 			delete(m.podsByUID, uid)
+			m.dropAddresses(p)
 		}
 	}
 	m.retainPasts(cut)

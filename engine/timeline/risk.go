@@ -24,7 +24,15 @@ type Risk struct {
 	// Error is how far each may be off besides, either way: the disorder of
 	// the sources, and the clock of any node that may have been the last.
 	Error time.Duration
+	// WrongPod: for how long nodes routed to the endpoint although its address
+	// was given to another pod already. Zero when never; it grows while
+	// WrongPodGrowing.
+	WrongPod        time.Duration
+	WrongPodGrowing bool
 }
+
+// grows reports that some of it is more with every moment.
+func (r *Risk) grows() bool { return r.Growing || r.WrongPodGrowing }
 
 // risk says how long an endpoint that was removed could still be chosen for new
 // connections: from the start of its termination, and from the exit of its

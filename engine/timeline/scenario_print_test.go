@@ -228,6 +228,12 @@ func printPath(b *strings.Builder, p *Path) {
 			}
 		}
 	}
+	if p.Risk.WrongPod > 0 {
+		fmt.Fprintf(b, "\n  wrong pod %s", p.Risk.WrongPod)
+		if p.Risk.WrongPodGrowing {
+			b.WriteString(" growing")
+		}
+	}
 	fmt.Fprintf(b, "\n  %s\n", p.Status)
 }
 
