@@ -8,7 +8,7 @@ import (
 	"github.com/kconverge/kconverge/engine/timeline"
 )
 
-// CapacityText says how low the nodes' capacity fell in an episode: "lowest in
+// CapacityText says how far the nodes' capacity fell short in an episode: "worst in
 // this episode: 4 of 7 could answer on node-3 for 2.54 s"; "" when it is not known,
 // when no endpoint came or went, and when as many as wanted could answer all the
 // time.
@@ -21,11 +21,11 @@ func CapacityText(svc *timeline.Service, e timeline.Episode, now time.Time) stri
 		return ""
 	}
 	c := svc.Capacity(e.Start, to)
-	l := c.Answering
-	if l == nil || l.Answering >= l.Wanted {
+	l := c.Short
+	if l == nil {
 		return ""
 	}
-	s := fmt.Sprintf("lowest in this episode: %d of %d", l.Answering, l.Wanted)
+	s := fmt.Sprintf("worst in this episode: %d of %d", l.Answering, l.Wanted)
 	if l.WantedByPods < 0 {
 		s += " over " + string(l.Family)
 	}

@@ -71,7 +71,7 @@ func TestProbesThatFailedAndInitialisationStandBeforeReady(t *testing.T) {
 func TestCostsInWords(t *testing.T) {
 	snap := lanestest.Converging()
 	svc := snap.Services[0]
-	if got, want := lanes.CapacityText(svc, svc.Episodes[0], snap.Now), "lowest in this episode: 4 of 7 could answer on node-3 for 2.54 s"; got != want {
+	if got, want := lanes.CapacityText(svc, svc.Episodes[0], snap.Now), "worst in this episode: 4 of 7 could answer on node-3 for 2.54 s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := lanes.CapacityText(svc, svc.Episodes[1], snap.Now); got != "" {

@@ -25,10 +25,12 @@ type LeftOut struct {
 // Capacity is the least that the nodes could send new connections to in an
 // episode. Answering is where and when the endpoints that were routed to and had
 // a container running were fewest, Routed where and when those routed to were;
-// null when no node's rules were known. Unseen nodes were not known all the time.
+// null when no node's rules were known. Short is where and when most of what a node
+// should have routed to could not answer there, null when none ever lacked. Unseen nodes were not known all the time.
 type Capacity struct {
 	Answering *Low     `json:"answering"`
 	Routed    *Low     `json:"routed"`
+	Short     *Low     `json:"short"`
 	Unseen    []string `json:"unseen"`
 }
 
@@ -98,7 +100,7 @@ func leftOut(list []timeline.LeftOut) []LeftOut {
 }
 
 func capacity(c timeline.Capacity) *Capacity {
-	return &Capacity{Answering: low(c.Answering), Routed: low(c.Routed), Unseen: list(c.Unseen)}
+	return &Capacity{Answering: low(c.Answering), Routed: low(c.Routed), Short: low(c.Short), Unseen: list(c.Unseen)}
 }
 
 func low(l *timeline.Low) *Low {

@@ -34,13 +34,13 @@ func TestEpisodesTellTheirCostInPlainWords(t *testing.T) {
 	want := []string{
 		"episode 12:04:13.071, 2.92 s: +3 -0",
 		"  at the lowest 4 of 7 wanted endpoints could answer, on node-3 from 12:04:13.447 for 2.54 s",
-		"  3 additions waited 8.32 pod-seconds for the last node to route to them, 4.19 as the mean over",
-		"    the nodes",
+		"  3 additions waited 8.32 pod-seconds for the last node to route to them, 4.19 as the mean over the",
+		"    nodes",
 		"",
 		"episode 12:04:16.752, not over: +0 -2",
-		"  at the lowest 5 of 5 wanted endpoints could answer, on node-1 from 12:04:16.992 for 2.11 s",
+		"  never fewer than 5 endpoints could answer on any node",
 		"",
-		"  preStop of more than 2.4 s would have covered the worst of 2 removals (>2.35 s ±0.0 ms)",
+		"preStop of more than 2.4 s would have covered the worst of 2 removals (>2.35 s ±0.0 ms)",
 		"",
 	}
 	if got := lines[i:]; !slices.Equal(got, want) {
@@ -133,7 +133,7 @@ func TestWhatTheAdviceLeavesOutIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"  preStop of at least 1.4 s would have covered the one removal (<=1.31 s +-2.0 ms); 1.20 s the p99\n",
+		"preStop of at least 1.4 s would have covered the one removal (<=1.31 s +-2.0 ms); 1.20 s the p99\n",
 		"  a node that is not seen may have been later: node-9\n",
 		"  1 removal not counted: taken out for another reason than its termination\n",
 		"  3 removals not counted: the start of its termination was not observed\n",
@@ -155,5 +155,21 @@ func TestTheWrongPodIsReported(t *testing.T) {
 	}
 	if text := strings.Join(printed(t, s, TextOptions{}), "\n"); !strings.Contains(text, "  the wrong pod: routed to for 1.50 s after another pod was given the address\n") {
 		t.Errorf("not told:\n%s", text)
+	}
+}
+
+func TestLinesKeepToTheWidthAndNumbersToTheirUnits(t *testing.T) {
+	for _, width := range []int{60, 72, 100} {
+		for _, l := range printed(t, lanestest.Converging(), TextOptions{Width: width}) {
+			if !strings.HasPrefix(l, "  at") && !strings.HasPrefix(l, "preStop") && !strings.HasPrefix(l, "    ") {
+				continue
+			}
+			if n := len([]rune(l)); n > width {
+				t.Errorf("%d cells of %d: %q", n, width, l)
+			}
+			if f := strings.Fields(l); len(f) > 0 && slices.Contains([]string{"s", "ms"}, f[0]) {
+				t.Errorf("a unit apart from its number: %q", l)
+			}
+		}
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kconverge/kconverge/collect"
@@ -36,26 +37,39 @@ func (p *printer) windows(s *Service) {
 
 func (p *printer) capacity(c *Capacity) {
 	if l := c.Answering; l != nil {
-		of := fmt.Sprintf("%d of %d wanted endpoints", l.Answering, l.Wanted)
-		if l.WantedByPods == nil {
-			of = fmt.Sprintf("%d of %d wanted %s endpoints", l.Answering, l.Wanted, l.Family)
+		if l.Answering >= l.Wanted {
+			p.wrap(fmt.Sprintf("never fewer than %s could answer on any node", counted(l.Answering, l.what("endpoint"), l.what("endpoints"))))
+		} else {
+			p.low("at the lowest", l)
 		}
-		text := fmt.Sprintf("at the lowest %s could answer, on %s from %s for %s", of, collect.Plain(l.Node), p.clock(l.At), dur(l.ForMS))
-		if l.ErrorMS > 1 {
-			text += " " + p.plusMinus() + dur(l.ErrorMS)
-		}
-		if l.Routed != l.Answering {
-			text += fmt.Sprintf("; it routed to %d", l.Routed)
-		}
-		if l.WantedByPods != nil && *l.WantedByPods != l.Wanted {
-			text += fmt.Sprintf("; the pods wanted %d", *l.WantedByPods)
-		}
-		p.wrap(text)
 	}
-	if l := c.Routed; l != nil && (c.Answering == nil || l.Routed != c.Answering.Answering) {
-		p.wrap(fmt.Sprintf("at the lowest %d of %d were routed to, on %s from %s", l.Routed, l.Wanted, collect.Plain(l.Node), p.clock(l.At)))
+	if l, a := c.Short, c.Answering; l != nil && (a == nil || l.Node != a.Node || l.Family != a.Family || !l.At.Equal(a.At)) {
+		p.low("at the worst", l)
 	}
 	p.unseen(c.Unseen, "not known all the time")
+}
+
+// what is a word for the endpoints that a low is of.
+func (l *Low) what(s string) string {
+	if l.WantedByPods == nil {
+		return l.Family + " " + s
+	}
+	return s
+}
+
+func (p *printer) low(when string, l *Low) {
+	text := fmt.Sprintf("%s %d of %d wanted %s could answer, on %s from %s for %s", when, l.Answering, l.Wanted, l.what("endpoints"),
+		collect.Plain(l.Node), p.clock(l.At), dur(l.ForMS))
+	if l.ErrorMS > 1 {
+		text += " " + p.plusMinus() + dur(l.ErrorMS)
+	}
+	if l.Routed != l.Answering {
+		text += fmt.Sprintf("; it routed to %d", l.Routed)
+	}
+	if l.WantedByPods != nil && *l.WantedByPods != l.Wanted {
+		text += fmt.Sprintf("; the pods wanted %d", *l.WantedByPods)
+	}
+	p.wrap(text)
 }
 
 func (p *printer) unseen(nodes []string, what string) {
@@ -114,7 +128,7 @@ func (p *printer) advice(a *Advice) {
 		if a.P99 != nil {
 			text += fmt.Sprintf("; %s%s the p99", p.atMostOrLeast(*a.P99), dur(a.P99.MS))
 		}
-		p.wrap(text)
+		p.wrapAt("", text)
 		p.unseen(a.Unseen, "a node that is not seen may have been later")
 	}
 	p.leftOut(a.LeftOut, "removal", "removals")
@@ -137,13 +151,16 @@ func counted(n int, one, many string) string {
 func seconds(ms float64) string { return fmt.Sprintf("%.1f s", ms/1000) }
 
 // wrap prints a sentence under a heading, in as many lines as it takes.
-func (p *printer) wrap(text string) {
-	indent, room := "  ", p.o.Width-4
+func (p *printer) wrap(text string) { p.wrapAt("  ", text) }
+
+func (p *printer) wrapAt(indent, text string) {
 	line := ""
-	for _, w := range strings.Fields(text) {
-		if line != "" && len([]rune(line))+1+len([]rune(w)) > room {
+	for _, w := range words(text) {
+		if line != "" && len([]rune(indent+line))+1+len([]rune(w)) > p.o.Width {
 			p.line("%s%s", indent, line)
-			indent, line = "    ", ""
+			if line = ""; len(indent) < 4 {
+				indent += "  "
+			}
 		}
 		if line != "" {
 			line += " "
@@ -151,4 +168,17 @@ func (p *printer) wrap(text string) {
 		line += w
 	}
 	p.line("%s%s", indent, line)
+}
+
+// words splits a text where a line may end: not between a number and its unit.
+func words(text string) []string {
+	var out []string
+	for _, w := range strings.Fields(text) {
+		if n := len(out); n > 0 && slices.Contains([]string{"ms", "s"}, strings.TrimRight(w, ",;:)")) {
+			out[n-1] += " " + w
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
 }

@@ -26,6 +26,9 @@ type Capacity struct {
 	// answer were fewest, Routed where and when those routed to were. Nil when
 	// no node's rules were known.
 	Answering, Routed *Low
+	// Short is where and when most of the endpoints that a node should have
+	// routed to could not answer there; nil when none ever lacked.
+	Short *Low
 	// Unseen are the nodes whose rules were not known all the time.
 	Unseen []string
 }
@@ -142,18 +145,29 @@ func (s *Service) lower(c *Capacity, low Low) {
 	if s.Spec == nil || len(s.Spec.Families) < 2 {
 		low.WantedByPods = countAt(s.Wanted, low.At)
 	}
-	for _, x := range []struct {
-		have **Low
-		n    func(*Low) int
-	}{
-		{&c.Answering, func(l *Low) int { return l.Answering }},
-		{&c.Routed, func(l *Low) int { return l.Routed }},
-	} {
-		if *x.have != nil && cmp.Or(x.n(&low)-x.n(*x.have), (*x.have).Wanted-low.Wanted, cmp.Compare((*x.have).For, low.For), low.At.Compare((*x.have).At)) >= 0 {
-			continue
+	keep := func(have **Low, order int) {
+		if *have == nil || cmp.Or(order, cmp.Compare((*have).For, low.For), low.At.Compare((*have).At)) < 0 {
+			l := low
+			*have = &l
 		}
-		l := low
-		*x.have = &l
+	}
+	if a := c.Answering; a == nil {
+		keep(&c.Answering, 0)
+	} else {
+		keep(&c.Answering, cmp.Or(low.Answering-a.Answering, a.Wanted-low.Wanted))
+	}
+	if r := c.Routed; r == nil {
+		keep(&c.Routed, 0)
+	} else {
+		keep(&c.Routed, cmp.Or(low.Routed-r.Routed, r.Wanted-low.Wanted))
+	}
+	lacks := low.Wanted - low.Answering
+	switch s := c.Short; {
+	case lacks <= 0:
+	case s == nil:
+		keep(&c.Short, 0)
+	default:
+		keep(&c.Short, s.Wanted-s.Answering-lacks)
 	}
 }
 

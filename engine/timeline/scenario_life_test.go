@@ -62,6 +62,9 @@ func printWindow(b *strings.Builder, s *Snapshot, svc *Service, f []string) erro
 		unseen = c.Unseen
 		printLow(b, "answering", c.Answering, func(l *Low) int { return l.Answering })
 		printLow(b, "routed", c.Routed, func(l *Low) int { return l.Routed })
+		if c.Short != nil && *c.Short != *c.Answering {
+			printLow(b, "short", c.Short, func(l *Low) int { return l.Answering })
+		}
 	case "unrouted":
 		u := svc.Unrouted(paths, s.Now)
 		left, unseen = u.LeftOut, u.Unseen
