@@ -86,12 +86,15 @@ func rows(x *Path, loc *time.Location) []row {
 func probeRows(probes []Probe, loc *time.Location) []row {
 	var out []row
 	for _, b := range probes {
-		times := "once"
+		told := "once"
 		if b.Count > 1 {
-			times = fmt.Sprintf("%d times", b.Count)
+			told = fmt.Sprintf("%d times", b.Count)
 		}
-		out = append(out, row{name: b.Kind + " failed", without: true,
-			told: fmt.Sprintf("%s, from %s to %s (claimed): %s", times, b.First.In(loc).Format(time.TimeOnly), b.Last.In(loc).Format(time.TimeOnly), b.Message)})
+		first, last := b.First.In(loc).Format(time.TimeOnly), b.Last.In(loc).Format(time.TimeOnly)
+		if told += ", at " + first; last != first {
+			told += " to " + last
+		}
+		out = append(out, row{name: b.Kind + " failed", without: true, told: told + " (claimed): " + b.Message})
 	}
 	return out
 }

@@ -95,7 +95,7 @@ func TestAPodsLifeStandsInOrder(t *testing.T) {
 		t.Errorf("rows %q, want %q", names(), want)
 	}
 	text := strings.Join(printed(t, s, TextOptions{Location: time.FixedZone("", 3600)}), "\n")
-	if want := "  readiness failed            3 times, from 13:04:11 to 13:04:12 (claimed): HTTP probe failed with s\n"; !strings.Contains(text, want) {
+	if want := "  readiness failed            3 times, at 13:04:11 to 13:04:12 (claimed): HTTP probe failed with sta\n"; !strings.Contains(text, want) {
 		t.Errorf("no %q in\n%s", want, text)
 	}
 

@@ -383,7 +383,14 @@ func (v *PathView) text(c *Context, svc *timeline.Service, p *timeline.Path) str
 	fmt.Fprintf(&b, "%s %s %s, cause: %s, origin %s\n", key(svc), lanes.PathName(p), lanes.EndpointText(p.Endpoint), lanes.CauseText(p.Cause), p.Origin.At.Format(time.RFC3339Nano))
 	b.WriteString(strings.Join(w.Sentences(), " ") + "\n")
 	for _, bar := range w.Bars {
-		fmt.Fprintf(&b, "%s%-20s %10s  %s\n", strings.Repeat("  ", bar.Depth), bar.Label, lanes.Duration(bar.Took), bar.Note)
+		took := lanes.Duration(bar.Took)
+		switch {
+		case bar.Kind == lanes.BarClaimed:
+			took = ""
+		case bar.AtMost:
+			took = "≤" + took
+		}
+		fmt.Fprintf(&b, "%s%-20s %10s  %s\n", strings.Repeat("  ", bar.Depth), bar.Label, took, bar.Note)
 	}
 	return b.String()
 }
