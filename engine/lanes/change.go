@@ -25,6 +25,7 @@ var causeText = map[timeline.Cause]string{
 	timeline.CausePublishNotReady: "publishNotReadyAddresses changed",
 	timeline.CauseAffinityChanged: "session affinity changed",
 	timeline.CauseHintsChanged:    "hints changed",
+	timeline.CauseZoneChanged:     "zone of the node changed",
 	timeline.CauseServiceCreated:  "Service created",
 	timeline.CauseServiceDeleted:  "Service deleted",
 	timeline.CauseSliceEdited:     "slice edited by hand",
@@ -226,6 +227,13 @@ func riskLines(p *timeline.Path, now time.Time) []ChangeLine {
 		grow = ", growing"
 	}
 	var out []ChangeLine
+	if d := p.Risk.WrongPod; d > 0 {
+		grow := ""
+		if p.Risk.WrongPodGrowing {
+			grow = ", growing"
+		}
+		out = append(out, ChangeLine{Label: "wrong pod", Text: "for " + Age(d) + grow + " !", Tone: Bad})
+	}
 	if d := p.Risk.FromExit; d != nil && *d > 0 {
 		out = append(out, ChangeLine{Label: "stopped", Text: "routed for " + Age(*d) + grow + " !", Tone: Bad})
 	}

@@ -21,6 +21,8 @@ const (
 	BarSlowest                // the node that was last
 	BarOpen                   // not arrived: still growing
 	BarUnknown                // ended without an arrival of its own
+	BarClaimed                // its times are of another clock: not to be drawn
+	BarAfter                  // how the pod ended, after the change
 )
 
 // Bar is one hop of a path: from what it started, when it ended, and what share
@@ -83,6 +85,9 @@ func NewWaterfall(p *timeline.Path, others []*timeline.Path, now time.Time) *Wat
 	w.Total = w.To.Sub(w.From)
 
 	for i, m := range before {
+		if m.kind == BarProbe {
+			w.Bars = append(w.Bars, w.probeBars()...)
+		}
 		b := Bar{Label: m.label, Kind: BarPoint, From: m.at, To: m.at, Note: m.note, Share: -1}
 		if i > 0 {
 			b.From, b.Took, b.Kind = before[i-1].at, m.at.Sub(before[i-1].at), m.kind
@@ -114,6 +119,7 @@ func NewWaterfall(p *timeline.Path, others []*timeline.Path, now time.Time) *Wat
 		w.Bars = append(w.Bars, b)
 	}
 	w.rules(others, now)
+	w.Bars = append(w.Bars, w.afterBars()...)
 	return w
 }
 
@@ -228,6 +234,7 @@ func chain(p *timeline.Path) []moment {
 		}
 		add("created", p.Before.Created, BarPoint, "")
 		add("scheduled", p.Before.Scheduled, BarWork, on)
+		add("initialised", p.Before.Initialized, BarWork, "")
 		add("started", p.Before.Started, BarWork, "")
 		return append(out, moment{"ready", p.Origin.At, BarProbe, ""})
 	}
@@ -298,6 +305,8 @@ func (w *Waterfall) Sentences() []string {
 			text = "waiting for the readiness probe"
 		case b.Label == "started":
 			text = "starting the containers"
+		case b.Label == "initialised":
+			text = "the init containers"
 		case b.Label == "scheduled":
 			text = "scheduling"
 		case b.Label == "slice":
@@ -348,6 +357,9 @@ func (w *Waterfall) Sentences() []string {
 				s += ", and still growing"
 			}
 			out = append(out, s+".")
+		}
+		if d := p.Risk.WrongPod; d > 0 {
+			out = append(out, "New connections could reach another pod, which had the address, for "+Age(d)+".")
 		}
 	}
 	return out

@@ -71,9 +71,11 @@ func service(svc *timeline.Service, s *timeline.Snapshot) Service {
 	for _, p := range svc.Paths {
 		out.Paths = append(out.Paths, path(p, s.Watermark))
 	}
-	for _, e := range svc.Episodes {
-		out.Episodes = append(out.Episodes, Episode{Start: e.Start.UTC(), End: timeOrNil(e.End), Paths: list(e.Paths)})
+	for i := range svc.Episodes {
+		out.Episodes = append(out.Episodes, episode(svc, &svc.Episodes[i], s.Now))
 	}
+	out.Advice = advice(svc.Advice(svc.Paths))
+	out.Rollouts = together(svc.Together(s.First, s.Now), s.Now)
 	return out
 }
 
@@ -137,7 +139,12 @@ func path(p *timeline.Path, asOf time.Time) Path {
 			ClaimedPrecisionMS: ms(p.Origin.ClaimedPrecision),
 		},
 		Before: before(&p.Before),
-		RiskMS: Risk{FromTermination: msOrNil(p.Risk.FromTermination), FromExit: msOrNil(p.Risk.FromExit), Growing: p.Risk.Growing},
+		After:  after(&p.After),
+		RiskMS: Risk{FromTermination: msOrNil(p.Risk.FromTermination), FromExit: msOrNil(p.Risk.FromExit), Growing: p.Risk.Growing,
+			Width: ms(p.Risk.Width), Error: ms(p.Risk.Error)},
+	}
+	if p.Risk.WrongPod > 0 {
+		out.RiskMS.WrongPod = msOrNil(&p.Risk.WrongPod)
 	}
 	if p.Endpoint.IP.IsValid() {
 		out.Endpoint.IP = p.Endpoint.IP.String()
@@ -240,22 +247,53 @@ func timeOrNil(t time.Time) *time.Time {
 
 // before takes what was observed, else what was claimed, and says which.
 func before(b *timeline.Before) Before {
-	out := Before{Claimed: []string{}}
-	for _, x := range []struct {
-		name string
-		m    timeline.Moment
-		to   **time.Time
-	}{
-		{"created", b.Created, &out.Created}, {"scheduled", b.Scheduled, &out.Scheduled},
+	out := Before{Probes: []Probe{}}
+	out.Claimed = moments([]namedMoment{
+		{"created", b.Created, &out.Created}, {"scheduled", b.Scheduled, &out.Scheduled}, {"initialised", b.Initialized, &out.Initialised},
 		{"started", b.Started, &out.Started}, {"ready", b.Ready, &out.Ready},
-	} {
-		*x.to = timeOrNil(x.m.At)
-		if x.m.At.IsZero() && !x.m.Claimed.IsZero() {
-			*x.to = timeOrNil(x.m.Claimed)
-			out.Claimed = append(out.Claimed, x.name)
+	})
+	for _, p := range b.Probes {
+		out.Probes = append(out.Probes, Probe{Kind: p.Kind, Count: int(p.Count), First: p.First.UTC(), Last: p.Last.UTC(), Message: p.Message})
+	}
+	return out
+}
+
+func after(a *timeline.After) After {
+	var out After
+	list := []namedMoment{
+		{"terminating", a.Terminating, &out.Terminating}, {"stopped", a.Stopped, &out.Stopped}, {"terminal", a.Terminal, &out.Terminal},
+		{"unpublished", a.Unpublished, &out.Unpublished}, {"gone", a.Gone, &out.Gone},
+	}
+	out.Claimed = moments(list)
+	for _, x := range list {
+		if !x.m.NotBefore.IsZero() && x.m.NotBefore.Before(x.m.At) {
+			if out.NotBefore == nil {
+				out.NotBefore = map[string]time.Time{}
+			}
+			out.NotBefore[x.name] = x.m.NotBefore.UTC()
 		}
 	}
 	return out
+}
+
+type namedMoment struct {
+	name string
+	m    timeline.Moment
+	to   **time.Time
+}
+
+// moments fills in what was observed, else what was claimed, and returns the names
+// of the latter.
+func moments(list []namedMoment) []string {
+	claimed := []string{}
+	for _, x := range list {
+		*x.to = timeOrNil(x.m.At)
+		if x.m.At.IsZero() && !x.m.Claimed.IsZero() {
+			*x.to = timeOrNil(x.m.Claimed)
+			claimed = append(claimed, x.name)
+		}
+	}
+	return claimed
 }
 
 func list(s []string) []string {

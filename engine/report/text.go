@@ -123,6 +123,7 @@ func (p *printer) service(s *Service) {
 	for i := range s.Paths {
 		p.path(&s.Paths[i])
 	}
+	p.windows(s)
 }
 
 func (pl *Plane) text() string {
@@ -188,9 +189,16 @@ func (p *printer) path(x *Path) {
 	p.line("")
 	p.line("%s %s %s%s  %s%s  origin %s  %s", sign, who, x.Endpoint.IP, on(collect.Plain(x.Endpoint.Node)),
 		strings.ReplaceAll(x.Cause, "-", " "), by, p.clock(x.Origin.At), total)
-	p.waterfall(rows(x))
+	p.waterfall(rows(x, p.o.Location))
 	if x.RiskMS.FromTermination != nil || x.RiskMS.FromExit != nil {
-		p.line("  risk for new connections: %s", riskText(x.RiskMS))
+		text := riskText(x.RiskMS)
+		if x.RiskMS.Error > 0 {
+			text += " " + p.plusMinus() + dur(x.RiskMS.Error)
+		}
+		p.line("  risk for new connections: %s", text)
+	}
+	if d := x.RiskMS.WrongPod; d != nil {
+		p.line("  the wrong pod: routed to for %s after another pod was given the address", dur(*d))
 	}
 }
 
@@ -247,6 +255,9 @@ func riskText(r Risk) string {
 		} else {
 			out = append(out, dur(*r.FromExit)+" from the containers' exit")
 		}
+	}
+	if r.Width > 0 {
+		out = append(out, "or less by up to "+dur(r.Width))
 	}
 	if r.Growing {
 		out = append(out, "still growing")

@@ -44,6 +44,9 @@ type Service struct {
 	Planes    Planes    `json:"planes"`
 	Paths     []Path    `json:"paths"`
 	Episodes  []Episode `json:"episodes"`
+	// Advice and Rollouts are of all that is retained.
+	Advice   *Advice    `json:"advice"`
+	Rollouts []Together `json:"rollouts"`
 }
 
 // Coverage says which nodes the statements rest on. BlindPlanes are the planes
@@ -97,6 +100,7 @@ type Path struct {
 	Endpoint  Endpoint  `json:"endpoint"`
 	Origin    Origin    `json:"origin"`
 	Before    Before    `json:"before"`
+	After     After     `json:"after"`
 	Slice     *Hop      `json:"slice"`
 	Endpoints *Hop      `json:"endpoints"`
 	Rules     *Rules    `json:"rules"`
@@ -126,11 +130,38 @@ type Origin struct {
 // names were not observed: they are the object's own word, in whole seconds on
 // another clock.
 type Before struct {
-	Created   *time.Time `json:"created"`
-	Scheduled *time.Time `json:"scheduled"`
-	Started   *time.Time `json:"started"`
-	Ready     *time.Time `json:"ready"`
-	Claimed   []string   `json:"claimed"`
+	Created     *time.Time `json:"created"`
+	Scheduled   *time.Time `json:"scheduled"`
+	Initialised *time.Time `json:"initialised"`
+	Started     *time.Time `json:"started"`
+	Ready       *time.Time `json:"ready"`
+	Claimed     []string   `json:"claimed"`
+	// Probes are those that failed since the pod was ready last, or was created.
+	Probes []Probe `json:"probes"`
+}
+
+// Probe is a probe that failed, by the word of a Kubernetes Event: whole seconds
+// on the node's clock, and a Count that may be more.
+type Probe struct {
+	Kind    string    `json:"kind"` // readiness, liveness, startup
+	Count   int       `json:"count"`
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+	Message string    `json:"message"`
+}
+
+// After are the moments of the end of a path's pod, where that is what the path
+// is of: the deletion was requested, no container ran any more, the phase was
+// final, the endpoint was in no slice, the object was gone. Claimed as in Before.
+type After struct {
+	Terminating *time.Time `json:"terminating"`
+	Stopped     *time.Time `json:"stopped"`
+	Terminal    *time.Time `json:"terminal"`
+	Unpublished *time.Time `json:"unpublished"`
+	Gone        *time.Time `json:"gone"`
+	Claimed     []string   `json:"claimed"`
+	// NotBefore has those that are only known to lie between it and their time.
+	NotBefore map[string]time.Time `json:"not_before,omitempty"`
 }
 
 // Hop is the arrival in one plane. LagMS counts from the path's origin.
@@ -178,11 +209,19 @@ type Rules struct {
 }
 
 // Risk is how long new connections could still be sent to an endpoint that had
-// been told to stop, or had stopped.
+// been told to stop, or had stopped. Either may be less by up to Width, because
+// the last node is only known to have let go in an interval, and is off by up to
+// Error, both ways.
 type Risk struct {
 	FromTermination *float64 `json:"from_termination"`
 	FromExit        *float64 `json:"from_exit"`
 	Growing         bool     `json:"growing,omitempty"`
+	Width           float64  `json:"width,omitempty"`
+	Error           float64  `json:"error,omitempty"`
+	// WrongPod: for how long nodes routed to the endpoint although its address was
+	// given to another pod already; null when never. It grows with Growing, or
+	// while the path is open.
+	WrongPod *float64 `json:"wrong_pod"`
 }
 
 // Episode is a maximal interval with at least one difference.
@@ -190,6 +229,13 @@ type Episode struct {
 	Start time.Time  `json:"start"`
 	End   *time.Time `json:"end"`
 	Paths []string   `json:"paths"`
+	// Adds and Removes count its paths. Without either the rest is null.
+	Adds     int        `json:"adds"`
+	Removes  int        `json:"removes"`
+	Capacity *Capacity  `json:"capacity"`
+	Unrouted *Unrouted  `json:"unrouted"`
+	Advice   *Advice    `json:"advice"`
+	Together []Together `json:"together,omitempty"`
 }
 
 // Finding is something wrong or risky that was recognised.

@@ -21,9 +21,11 @@ type row struct {
 	// atMost: it came at some time before to.
 	atMost bool
 	note   string
+	// told is said in place of a bar: what cannot be put on this clock.
+	told string
 }
 
-func rows(x *Path) []row {
+func rows(x *Path, loc *time.Location) []row {
 	var out []row
 	at := x.Origin.At
 	if x.Op == "add" && x.Before.Created != nil && x.Cause == "pod-ready" {
@@ -31,9 +33,12 @@ func rows(x *Path) []row {
 		for _, b := range []struct {
 			name string
 			t    *time.Time
-		}{{"created", x.Before.Created}, {"scheduled", x.Before.Scheduled}, {"started", x.Before.Started}, {"ready", &at}} {
+		}{{"created", x.Before.Created}, {"scheduled", x.Before.Scheduled}, {"initialised", x.Before.Initialised}, {"started", x.Before.Started}, {"ready", &at}} {
 			if b.t == nil {
 				continue
+			}
+			if b.t == &at {
+				out = append(out, probeRows(x.Before.Probes, loc)...)
 			}
 			r := row{name: b.name, from: prev, to: *b.t, claimed: claimed}
 			prev, claimed = *b.t, slices.Contains(x.Before.Claimed, b.name)
@@ -73,6 +78,63 @@ func rows(x *Path) []row {
 			out[len(out)-1].from = start
 		}
 	}
+	return append(out, afterRows(x)...)
+}
+
+// probeRows tell of the probes that failed before the pod was ready. Their times
+// are claimed, so that they have no place among the bars.
+func probeRows(probes []Probe, loc *time.Location) []row {
+	var out []row
+	for _, b := range probes {
+		told := "once"
+		if b.Count > 1 {
+			told = fmt.Sprintf("%d times", b.Count)
+		}
+		first, last := b.First.In(loc).Format(time.TimeOnly), b.Last.In(loc).Format(time.TimeOnly)
+		if told += ", at " + first; last != first {
+			told += " to " + last
+		}
+		out = append(out, row{name: b.Kind + " failed", without: true, told: told + " (claimed): " + b.Message})
+	}
+	return out
+}
+
+// afterRows are how a removed pod ended, in the order of time, each from the one
+// before. The last node to let go is one of them.
+func afterRows(x *Path) []row {
+	type step struct {
+		name, key string
+		at        *time.Time
+	}
+	steps := []step{
+		{"stopped", "stopped", x.After.Stopped}, {"terminal", "terminal", x.After.Terminal},
+		{"out of slices", "unpublished", x.After.Unpublished}, {"gone", "gone", x.After.Gone},
+	}
+	steps = slices.DeleteFunc(steps, func(s step) bool {
+		return s.at == nil || s.at.Before(x.Origin.At) || slices.Contains(x.After.Claimed, s.key)
+	})
+	if len(steps) == 0 {
+		return nil
+	}
+	if x.Rules != nil && x.EndMS != nil && len(x.Rules.ByNode) > 1 {
+		var last time.Time
+		for _, h := range x.Rules.ByNode {
+			if h.At != nil && h.At.After(last) {
+				last = *h.At
+			}
+		}
+		steps = append(steps, step{"out of rules", "", &last})
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(*b.at) })
+	var out []row
+	prev := x.Origin.At
+	for _, s := range steps {
+		if s.at.IsZero() {
+			continue
+		}
+		out = append(out, row{name: s.name, from: prev, to: *s.at, atMost: !x.After.NotBefore[s.key].IsZero()})
+		prev = *s.at
+	}
 	return out
 }
 
@@ -85,6 +147,9 @@ func (p *printer) waterfall(rows []row) {
 	left := name + 14
 	first, last := rows[0].from, rows[0].to
 	for i, r := range rows {
+		if r.told != "" {
+			continue
+		}
 		if r.open && p.now.After(r.from) {
 			r.to = p.now
 			rows[i] = r
@@ -116,6 +181,11 @@ func (p *printer) waterfall(rows []row) {
 			took = atMost + took
 		case r.claimed:
 			took = fmt.Sprintf("~%.0f s", r.to.Sub(r.from).Seconds())
+		}
+		if r.told != "" {
+			note := []rune(collect.Plain(r.told))
+			p.line("  %-*s %9s  %s", name, p.shorten(r.name, name), "", string(note[:min(len(note), p.o.Width-left)]))
+			continue
 		}
 		a, b := cell(r.from), cell(r.to)
 		if b < a {

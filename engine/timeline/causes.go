@@ -46,6 +46,10 @@ func (ch *change) decorate(p *path, pod *podState) {
 		p.Origin.ClaimedPrecision = time.Second
 	}
 	p.By = ch.m.by(p.Cause, pod)
+	if p.Cause == CausePodUnready {
+		p.By = ch.m.probes[pod.uid].unreadyBy(p.Origin.Claimed)
+	}
+	p.tellProbes()
 	p.touch()
 }
 
@@ -69,13 +73,17 @@ func claimed(c Cause, pod *collect.Pod) time.Time {
 // disruptions are the reasons of the DisruptionTarget condition
 // (k8s.io/api/core/v1, PodDisruptionConditionType) in plain words.
 var disruptions = map[string]string{
-	"EvictionByEvictionAPI":     "eviction",
+	evicted:                     "eviction",
 	"PreemptionByScheduler":     "preemption",
 	"PreemptionByKubeScheduler": "preemption",
 	"DeletionByTaintManager":    "node taint",
 	"DeletionByPodGC":           "pod garbage collection",
 	"TerminationByKubelet":      "kubelet",
 }
+
+// evicted is the reason of a pod that was taken away through the Eviction API
+// (k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go).
+const evicted = "EvictionByEvictionAPI"
 
 // by tells who or what was behind a pod's change, where that is known.
 func (m *Model) by(c Cause, pod *podState) string {
@@ -93,6 +101,11 @@ func (m *Model) by(c Cause, pod *podState) string {
 
 func (m *Model) takenBy(pod *podState) string {
 	if d := pod.pod.Disruption; d != nil && d.Status {
+		// Who drains a node cordons it first and evicts its pods then
+		// (k8s.io/kubectl pkg/drain).
+		if n := m.nodes[pod.pod.Node]; d.Reason == evicted && n != nil && n.obj != nil && n.obj.Unschedulable {
+			return "drain of " + n.name
+		}
 		if s := disruptions[d.Reason]; s != "" {
 			return s
 		}

@@ -60,6 +60,16 @@
 // rules where they say otherwise. So a pod that leaves the slice after it had
 // stopped being routable is a change.
 //
+// Lives. A path that begins with a pod being ready tells how it came to be that
+// (life.go), and one that is a pod's end how it ended. Probes that failed are the
+// kubelet's Events' word, and compared with other words of the kubelet only
+// (probes.go).
+//
+// Costs. How low the nodes' capacity fell in a window, how long additions were not
+// routed to, which preStop removals would have needed and how long two revisions
+// answered side by side are asked of a Service in a Snapshot and computed then
+// (capacity.go, unrouted.go, advice.go, together.go). Each says what it left out.
+//
 // Unexpected rules and hand-made edits are differences; the former make no path.
 // Services that no selector speaks for, and what other managers than the
 // EndpointSlice controller publish, are their own wanted in the slices.

@@ -46,6 +46,7 @@ func (ch *change) onReconcileStep() {
 // it says it was.
 func (ch *change) onKubeEvent() {
 	k := ch.e.Payload.(*collect.KubeEvent)
+	ch.onProbeEvent(k)
 	at := ch.at
 	if ch.baseline || ch.e.Op == collect.OpListed {
 		if at = k.Last.UTC(); k.Last.IsZero() {

@@ -30,8 +30,10 @@ type Model struct {
 	nodeNames []string             // sorted keys of nodes
 	pasts     map[string]*toldPast // by node
 	loads     map[loadKey]*workload
-	termingBy map[string]int // owner UID -> terminating pods that still count
-	services  []*service     // by namespace, name
+	termingBy map[string]int        // owner UID -> terminating pods that still count
+	services  []*service            // by namespace, name
+	probes    map[string]*podProbes // by pod UID
+	podByIP   map[addr]*podState    // who was given an address last
 	marks     series[Mark]
 	reconcile *collect.ReconcileStep
 
@@ -60,6 +62,8 @@ func New(o Options) *Model {
 		pasts:     map[string]*toldPast{},
 		loads:     map[loadKey]*workload{},
 		termingBy: map[string]int{},
+		probes:    map[string]*podProbes{},
+		podByIP:   map[addr]*podState{},
 	}
 }
 

@@ -112,7 +112,7 @@ func (ch *change) onNode() {
 		for _, s := range m.services {
 			if s.exists && s.rules[n.name] != nil && s.perNode() {
 				ch.touch(s)
-				ch.rerule(s, ch.hintRoots(s))
+				ch.rerule(s, ch.zoneRoots(s))
 			}
 		}
 	}
@@ -172,12 +172,12 @@ func (ch *change) dropRules(s *service, node string) {
 	s.dirty = true
 }
 
-func (ch *change) hintRoots(s *service) func(EndpointID, direction) *path {
+func (ch *change) zoneRoots(s *service) func(EndpointID, direction) *path {
 	if ch.baseline {
 		return nil
 	}
 	return func(id EndpointID, d direction) *path {
-		return s.pathFor(ch.rootHere(), id, CauseHintsChanged, opOf(d), ch.moment())
+		return s.pathFor(ch.rootHere(), id, CauseZoneChanged, opOf(d), ch.moment())
 	}
 }
 

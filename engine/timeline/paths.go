@@ -34,6 +34,8 @@ type path struct {
 	// startAt is the time of the event that made the first step.
 	startAt time.Time
 	view    *Path `graph:"-"`
+	// probesFrom is when failed probes begin to be those of this path.
+	probesFrom time.Time
 }
 
 type pathKey struct {
@@ -103,6 +105,7 @@ func (p *path) setPod(pod *podState) {
 		return
 	}
 	p.pod, p.Before = pod, pod.before
+	p.tellAfter()
 	pod.paths = append(pod.paths, p)
 }
 
@@ -172,19 +175,30 @@ const receiptError = time.Millisecond
 // lagError is how far a lag may be off, either way: the largest disorder seen so
 // far between the two sources, and the interval in which the origin lies.
 func (m *Model) lagError(p *path, plane PlaneKind) time.Duration {
-	err := receiptError
+	err := m.disorder(p.root.source, plane)
+	return err + p.root.width()
+}
+
+// width is how long the interval is in which the event lies.
+func (r *root) width() time.Duration {
+	if r.notBefore.IsZero() || !r.notBefore.Before(r.at) {
+		return 0
+	}
+	return r.at.Sub(r.notBefore)
+}
+
+// disorder is the largest seen so far between what a source tells and what a
+// plane has.
+func (m *Model) disorder(source collect.SourceID, plane PlaneKind) time.Duration {
 	switch plane {
 	case PlaneSlices:
-		err = max(err, m.inv.between(p.root.source, m.slicesSource()))
+		return max(receiptError, m.inv.between(source, m.slicesSource()))
 	case PlaneEndpoints:
-		err = max(err, m.inv.between(p.root.source, collect.SourceEndpoints))
+		return max(receiptError, m.inv.between(source, collect.SourceEndpoints))
 	case PlaneRules:
-		err = max(err, m.inv.between(p.root.source, m.slicesSource()), m.inv.between(m.slicesSource(), rulesSide))
+		return max(receiptError, m.inv.between(source, m.slicesSource()), m.inv.between(m.slicesSource(), rulesSide))
 	}
-	if !p.root.notBefore.IsZero() && p.root.notBefore.Before(p.root.at) {
-		err += p.root.at.Sub(p.root.notBefore)
-	}
-	return err
+	return receiptError
 }
 
 func (m *Model) slicesSource() collect.SourceID { return collect.SourceEndpointSlices }
@@ -220,6 +234,7 @@ func (p *path) fullView() *Path {
 	if p.view != nil {
 		return p.view
 	}
+	p.tellAfter()
 	v := p.Path
 	if p.svc.meta[p.Endpoint.EndpointID] != nil {
 		p.Endpoint = p.svc.endpoint(p.Endpoint.EndpointID, p.Endpoint.Ports)
@@ -239,6 +254,7 @@ func (p *path) fullView() *Path {
 	}
 	v.Status = p.status()
 	v.Risk = p.risk()
+	v.Risk.WrongPod, v.Risk.WrongPodGrowing = p.wrongPod()
 	p.view = &v
 	return p.view
 }

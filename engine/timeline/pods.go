@@ -15,6 +15,12 @@ type podState struct {
 	pod                  *collect.Pod
 	gone                 time.Time
 	before               Before
+	after                After
+	// taken is when another pod was seen with one of its addresses.
+	taken map[addr]time.Time
+	// readyBefore is since when, by its own word, it was ready the last time
+	// but one.
+	readyBefore time.Time
 	// termAt is when its deletion was observed to be requested, exitAt since
 	// when nothing of it can answer; exitSeen tells that the end was observed
 	// and not found.
@@ -59,11 +65,7 @@ func (ch *change) podChanged(n *namespace, p *podState, now *collect.Pod, gone b
 	old, was := p.pod, p.selecting
 	ch.observe(p, old, now, gone)
 	p.pod = now
-	for _, ip := range now.IPs {
-		if !slices.Contains(p.ips, ip.Unmap()) {
-			p.ips = append(p.ips, ip.Unmap())
-		}
-	}
+	ch.takeAddresses(p, now)
 	if gone {
 		p.gone = ch.at
 		if n.pods[p.name] == p {
@@ -124,17 +126,23 @@ func (ch *change) observe(p *podState, old, now *collect.Pod, gone bool) {
 	sched := func(p *collect.Pod) bool { return p != nil && p.Scheduled != nil && p.Scheduled.Status }
 	// Ready counts anew each time: it is the latest that a path starts from.
 	if old != nil && !old.IsReady() && now.IsReady() {
+		p.readyBefore = p.before.Ready.Claimed
 		p.before.Ready = Moment{}
 	}
-	var schedAt, readyAt time.Time
+	inited := func(p *collect.Pod) bool { return p != nil && p.Initialized != nil && p.Initialized.Status }
+	var schedAt, initAt, readyAt time.Time
 	if now.Scheduled != nil {
 		schedAt = now.Scheduled.Since
+	}
+	if now.Initialized != nil {
+		initAt = now.Initialized.Since
 	}
 	if now.Ready != nil {
 		readyAt = now.Ready.Since
 	}
 	mark(&p.before.Created, old != nil, true, now.Created)
 	mark(&p.before.Scheduled, sched(old), sched(now), schedAt)
+	mark(&p.before.Initialized, inited(old), inited(now), initAt)
 	mark(&p.before.Started, old != nil && !old.Started.IsZero(), !now.Started.IsZero(), now.Started)
 	mark(&p.before.Ready, old != nil && old.IsReady(), now.IsReady(), readyAt)
 	if now.IsReady() {
@@ -143,6 +151,7 @@ func (ch *change) observe(p *podState, old, now *collect.Pod, gone bool) {
 	if now.Terminating() && p.termAt.IsZero() && seen && (old == nil || !old.Terminating()) {
 		p.termAt = ch.at
 	}
+	ch.observeEnd(p, old, now, gone)
 	ended := gone || now.Terminal() || !now.Stopped.IsZero()
 	switch {
 	case ended && p.exitAt.IsZero():

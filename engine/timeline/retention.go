@@ -24,11 +24,13 @@ func (m *Model) retain() {
 	trimBefore(&m.marks, cut, func(x Mark) time.Time { return x.At })
 	m.gaps = slices.DeleteFunc(m.gaps, func(g *Gap) bool { return !g.To.IsZero() && g.To.Before(cut) })
 	for uid, p := range m.podsByUID {
-		if !p.gone.IsZero() && p.gone.Before(cut) {
+		if p.forgettable(cut) {
 			delete(m.podsByUID, uid)
+			m.dropAddresses(p)
 		}
 	}
 	m.retainPasts(cut)
+	m.retainProbes(cut)
 	for _, s := range m.services {
 		s.retain(cut)
 	}
@@ -63,6 +65,13 @@ func (m *Model) retain() {
 		}
 		return true
 	})
+}
+
+// forgettable reports that a pod is gone for long and that nothing still has to
+// follow: a node that routes to it does so to one that has stopped.
+func (p *podState) forgettable(cut time.Time) bool {
+	return !p.gone.IsZero() && p.gone.Before(cut) &&
+		!slices.ContainsFunc(p.paths, func(x *path) bool { return x.status() == StatusOpen })
 }
 
 // trimBefore drops the elements from before the cut.
@@ -102,7 +111,7 @@ func (s *service) retain(cut time.Time) {
 	for p, t := range s.tracks {
 		trimSteps(&t.changes, cut, func(c PodChange) time.Time { return c.At })
 		t.view = nil
-		if !p.gone.IsZero() && p.gone.Before(cut) {
+		if p.forgettable(cut) {
 			delete(s.tracks, p)
 			p.watchers = slices.DeleteFunc(p.watchers, func(x *service) bool { return x == s })
 		}

@@ -59,6 +59,12 @@ func podAttr(p *collect.Pod, a string) {
 		p.Stopped = since()
 	case "scheduled":
 		p.Scheduled = &collect.Condition{Status: true, Since: since()}
+	case "initialized":
+		p.Initialized = &collect.Condition{Status: true, Since: since()}
+	case "containersready":
+		p.ContainersReady = &collect.Condition{Status: true, Since: since()}
+	case "hostnetwork":
+		p.HostNetwork = true
 	case "terminating": // =REQUESTED/GRACE
 		at, grace, _ := strings.Cut(v, "/")
 		p.Grace = dur(grace)
@@ -180,6 +186,8 @@ func (sc *scenario) sliceAttr(s *collect.EndpointSlice, a string) {
 			e.Ready, e.Serving = true, true
 		case "serving":
 			e.Serving = true
+		case "notserving": // as with publishNotReadyAddresses
+			e.Serving = false
 		case "terminating":
 			e.Terminating = true
 		case "unready":
@@ -309,6 +317,8 @@ func nodeAttr(n *collect.Node, a string) {
 		n.Ready = &collect.Condition{}
 	case "zone":
 		n.Zone = v
+	case "cordoned":
+		n.Unschedulable = true
 	default:
 		panic("unknown node attribute " + a)
 	}

@@ -154,6 +154,10 @@ func (sc *scenario) event(f []string) collect.Event {
 		}}
 	case "past":
 		return past(f[1], f[2:])
+	case "event":
+		return sc.kubeEvent(f[1], f[2], f[3:])
+	case "sync":
+		return syncStep(f[1], f[2], f[3:])
 	}
 	panic("unknown verb " + f[0])
 }

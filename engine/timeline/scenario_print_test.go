@@ -159,6 +159,20 @@ func section(s *Snapshot, name string) (string, error) {
 				fmt.Fprintf(&b, "%s %s lag %s of %d settled %v\n", p.ID, sinceEpoch(a.At), a.Lag, len(a.Paths), a.Settled)
 			}
 		}
+	case "marks":
+		for _, m := range mergeMarks(s.Marks, svc.Marks) {
+			if m.Kind != "action" {
+				fmt.Fprintf(&b, "%s %s %s\n", sinceEpoch(m.At), m.Kind, strings.TrimSpace(m.Node+" "+m.Text))
+			}
+		}
+	case "life":
+		for _, p := range svc.Paths {
+			printLife(&b, p)
+		}
+	case "capacity", "unrouted", "advice", "together":
+		if err := printWindow(&b, s, svc, f); err != nil {
+			return "", err
+		}
 	default:
 		return "", fmt.Errorf("unknown section %q", name)
 	}
@@ -208,9 +222,16 @@ func printPath(b *strings.Builder, p *Path) {
 	}{{"termination", p.Risk.FromTermination}, {"exit", p.Risk.FromExit}} {
 		if r.d != nil {
 			fmt.Fprintf(b, "\n  risk from %s %s", r.name, *r.d)
+			b.WriteString(loose(p.Risk.Width, p.Risk.Error))
 			if p.Risk.Growing {
 				b.WriteString(" growing")
 			}
+		}
+	}
+	if p.Risk.WrongPod > 0 {
+		fmt.Fprintf(b, "\n  wrong pod %s", p.Risk.WrongPod)
+		if p.Risk.WrongPodGrowing {
+			b.WriteString(" growing")
 		}
 	}
 	fmt.Fprintf(b, "\n  %s\n", p.Status)

@@ -209,6 +209,9 @@ func (ch *change) rereadSlices(s *service) map[EndpointID]bool {
 	for _, id := range ids {
 		moved[id] = true
 		ch.setHad(p, id, had[id])
+		if had[id] == absent {
+			s.unpublished(id)
+		}
 	}
 	var ips []addr
 	for ip := range best {

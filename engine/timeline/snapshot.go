@@ -67,11 +67,11 @@ func (s *service) viewNow() *Service {
 	s.growing = false
 	v.Paths = make([]*Path, len(s.paths))
 	for i, p := range s.paths {
-		if p.Op == OpRemove && p.view != nil && p.view.Risk.Growing {
+		if p.Op == OpRemove && p.view != nil && p.view.Risk.grows() {
 			p.view = nil
 		}
 		v.Paths[i] = p.fullView()
-		s.growing = s.growing || v.Paths[i].Risk.Growing
+		s.growing = s.growing || v.Paths[i].Risk.grows()
 	}
 	s.judge(v)
 	s.view = v

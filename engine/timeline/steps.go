@@ -33,6 +33,8 @@ type hopState struct {
 	// write is the slice write that a hop of rules follows, nil when its step
 	// was made by something else.
 	write *sliceWrite
+	// closedAt is when it ended without an arrival.
+	closedAt time.Time
 }
 
 func (p *plane) direction(from, to val, id EndpointID) direction {
@@ -233,7 +235,7 @@ func (ch *change) arrive(p *plane, s *step, at, notBefore time.Time) {
 
 // close ends a step without an arrival.
 func (ch *change) close(s *step, status Status) {
-	s.hop.Status = status
+	s.hop.Status, s.hop.closedAt = status, ch.at
 	s.path.touch()
 }
 

@@ -52,9 +52,9 @@ func (ch *change) track(s *service, p *podState, selected bool) {
 	t.view = nil
 	phase := p.phase(selected)
 	last, ok := t.changes.last()
-	c := PodChange{At: ch.at, Phase: phase}
+	c := PodChange{At: ch.at, Phase: phase, Ended: !p.exitAt.IsZero()}
 	switch {
-	case ok && last.Phase == phase && !last.Claimed:
+	case ok && last.Phase == phase && last.Ended == c.Ended && !last.Claimed:
 		return
 	case ok && !last.Claimed && !ch.at.After(last.At):
 		c.At = last.At // within the disorder of two watches
@@ -72,10 +72,10 @@ func (p *podState) claimedPast(until time.Time) []PodChange {
 			return
 		}
 		if n := len(out); n > 0 && !at.After(out[n-1].At) {
-			out[n-1].Phase = phase // within the same second
+			out[n-1].Phase, out[n-1].Ended = phase, phase == PodStopped // within the same second
 			return
 		}
-		out = append(out, PodChange{At: at.UTC(), Phase: phase, Claimed: true})
+		out = append(out, PodChange{At: at.UTC(), Phase: phase, Claimed: true, Ended: phase == PodStopped})
 	}
 	add(p.pod.Created, PodPending)
 	add(p.pod.Started, PodStarting)
@@ -98,7 +98,7 @@ func (s *service) trackViews() []PodTrack {
 			if o := t.pod.pod.Owner; o != nil {
 				owner = o.Kind + "/" + o.Name
 			}
-			t.view = &PodTrack{Name: t.pod.name, UID: t.pod.uid, Node: t.pod.pod.Node, IPs: t.pod.pod.IPs, Owner: owner, Changes: t.changes.view()}
+			t.view = &PodTrack{Name: t.pod.name, UID: t.pod.uid, Node: t.pod.pod.Node, IPs: t.pod.pod.IPs, Owner: owner, Revision: revisionOf(t.pod.pod), Changes: t.changes.view()}
 		}
 		out = append(out, *t.view)
 	}

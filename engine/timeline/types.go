@@ -92,6 +92,7 @@ const (
 	CausePublishNotReady Cause = "publish-not-ready-changed"
 	CauseAffinityChanged Cause = "affinity-changed"
 	CauseHintsChanged    Cause = "hints-changed"
+	CauseZoneChanged     Cause = "zone-changed" // of the node that routes
 	CauseServiceCreated  Cause = "service-created"
 	CauseServiceDeleted  Cause = "service-deleted"
 	CauseSliceEdited     Cause = "slice-edited"
@@ -170,24 +171,6 @@ func (h *Hop) Width() time.Duration {
 	return h.At.Sub(h.NotBefore)
 }
 
-// Before are the moments of a pod's life before it was ready (observed where
-// the watch saw them, else claimed); zero when unknown.
-type Before struct {
-	Created, Scheduled, Started, Ready Moment
-}
-
-// Risk is how long a removed endpoint could still be chosen for new
-// connections although its process may have been unable to answer. Established
-// flows are not in the rules. Nil means not applicable or not known.
-type Risk struct {
-	// FromTermination: last node unrouted - start of termination.
-	FromTermination *time.Duration
-	// FromExit: last node unrouted - container exit.
-	FromExit *time.Duration
-	// Growing: at least one node still routes to it, so both still grow.
-	Growing bool
-}
-
 // Path is what happened to one endpoint, across the planes, because of one root
 // event.
 type Path struct {
@@ -203,6 +186,7 @@ type Path struct {
 	Endpoint Endpoint
 	Origin   Moment
 	Before   Before
+	After    After
 	// Slice and Endpoints are nil when the path has no step there.
 	Slice     *Hop
 	Endpoints *Hop

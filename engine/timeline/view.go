@@ -27,6 +27,8 @@ type PodChange struct {
 	At      time.Time
 	Phase   PodPhase
 	Claimed bool
+	// Ended: nothing of it can answer, whatever the phase.
+	Ended bool
 }
 
 // PodTrack is the life of one pod that a Service selects or has selected.
@@ -34,7 +36,10 @@ type PodTrack struct {
 	Name, UID, Node string
 	IPs             []netip.Addr
 	Owner           string // "ReplicaSet/web-7d9c"
-	Changes         []PodChange
+	// Revision names the template it was made from: its pod-template-hash, or
+	// controller-revision-hash; empty without one.
+	Revision string
+	Changes  []PodChange
 }
 
 // At returns the phase at t; ok is false before the first change.

@@ -192,6 +192,8 @@ func (v *PathView) drawHop(s *draw.Screen, y int, col hopColumns, scale ruler, c
 	switch {
 	case b.Depth == 2:
 		label = "   " + label
+	case b.Kind == lanes.BarAfter:
+		label = "  " + label
 	case b.Depth == 1:
 		label = "│  " + label
 	case i > 0 && lastOnWay(w.Bars, i):
@@ -213,7 +215,7 @@ func (v *PathView) drawHop(s *draw.Screen, y int, col hopColumns, scale ruler, c
 		s.TextIn(col.label, y, col.took-col.label-9, role, label)
 	}
 	took := lanes.Duration(b.Took)
-	if b.Kind == lanes.BarPoint {
+	if b.Kind == lanes.BarPoint || b.Kind == lanes.BarClaimed {
 		took = ""
 	}
 	switch {
@@ -243,7 +245,12 @@ func lastOnWay(bars []lanes.Bar, i int) bool {
 
 func drawBar(s *draw.Screen, y int, col hopColumns, scale ruler, c *Context, w *lanes.Waterfall, b lanes.Bar) {
 	g := s.Glyphs
-	x0 := scale.col(b.From.Sub(w.From))
+	if b.Kind == lanes.BarClaimed {
+		s.TextIn(col.bars-1, y, col.barsW, theme.Dim, b.Note)
+		return
+	}
+	// How the pod ended lies beyond the scale, which is that of the change.
+	x0 := min(scale.col(b.From.Sub(w.From)), col.barsW-1)
 	x1 := scale.col(b.To.Sub(w.From))
 	glyph, role := g.Work, theme.Good
 	switch b.Kind {
@@ -260,6 +267,8 @@ func drawBar(s *draw.Screen, y int, col hopColumns, scale ruler, c *Context, w *
 		glyph, role = g.Bar, theme.Warn
 	case lanes.BarOpen:
 		glyph, role = g.Behind, theme.Warn
+	case lanes.BarAfter:
+		glyph, role = g.Span, theme.Dim
 	}
 	if g.Name == "ascii" && glyph == "▏" {
 		glyph = "|"
@@ -271,8 +280,8 @@ func drawBar(s *draw.Screen, y int, col hopColumns, scale ruler, c *Context, w *
 		s.Glyph(col.bars-1+x0+n-1, y, role, g.SpanOpen)
 	}
 	note := b.Note
-	if b.Kind == lanes.BarPoint && note == "" {
-		note = b.From.In(c.Loc).Format("15:04:05.000")
+	if (b.Kind == lanes.BarPoint || b.Kind == lanes.BarAfter) && note == "" {
+		note = b.To.In(c.Loc).Format("15:04:05.000")
 	}
 	if note == "" {
 		return
@@ -374,7 +383,14 @@ func (v *PathView) text(c *Context, svc *timeline.Service, p *timeline.Path) str
 	fmt.Fprintf(&b, "%s %s %s, cause: %s, origin %s\n", key(svc), lanes.PathName(p), lanes.EndpointText(p.Endpoint), lanes.CauseText(p.Cause), p.Origin.At.Format(time.RFC3339Nano))
 	b.WriteString(strings.Join(w.Sentences(), " ") + "\n")
 	for _, bar := range w.Bars {
-		fmt.Fprintf(&b, "%s%-20s %10s  %s\n", strings.Repeat("  ", bar.Depth), bar.Label, lanes.Duration(bar.Took), bar.Note)
+		took := lanes.Duration(bar.Took)
+		switch {
+		case bar.Kind == lanes.BarClaimed:
+			took = ""
+		case bar.AtMost:
+			took = "≤" + took
+		}
+		fmt.Fprintf(&b, "%s%-20s %10s  %s\n", strings.Repeat("  ", bar.Depth), bar.Label, took, bar.Note)
 	}
 	return b.String()
 }

@@ -172,6 +172,18 @@ func (v *PathView) drawStory(s *draw.Screen, r draw.Rect, c *Context, svc *timel
 	if len(w.Nodes) > 0 && w.Nodes[0].Status == timeline.StatusArrived && !told {
 		line(w.Nodes[0].At, node+" committed "+w.Nodes[0].Note, theme.Text)
 	}
+	cost := lanes.UnroutedText(svc, p, c.Now)
+	if p.Op == timeline.OpRemove {
+		cost = lanes.AdviceText(svc)
+	}
+	if lines := Wrap(cost, r.Dx()-2); cost != "" && y+len(lines) < r.Max.Y {
+		y++
+		for _, l := range lines {
+			s.TextIn(r.Min.X+1, y, r.Dx()-2, theme.Text, l)
+			y++
+		}
+		y--
+	}
 	if d := p.Origin; !d.Claimed.IsZero() && y+1 < r.Max.Y {
 		y++
 		s.TextIn(r.Min.X+1, y, r.Dx()-2, theme.Dim, "the object claims "+d.Claimed.In(c.Loc).Format("15:04:05")+" (±1 s, another clock)")

@@ -35,6 +35,7 @@ type TimelineView struct {
 	maxPods int
 	kept    int
 	keptFor string
+	cost    episodeCost
 
 	// Of the last drawing: for movement and the mouse.
 	pic    *lanes.Picture

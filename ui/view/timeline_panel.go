@@ -61,6 +61,10 @@ func (v *TimelineView) drawPanel(s *draw.Screen, r draw.Rect, c *Context, svc *t
 		s.TextIn(spare.Min.X+2, spare.Min.Y, spare.Dx()-3, theme.Warn, text)
 		spare.Min.Y++
 	}
+	if text := v.capacityText(c, svc); text != "" && spare.Dy() >= 1 {
+		s.TextIn(spare.Min.X+2, spare.Min.Y, spare.Dx()-3, theme.Dim, text)
+		spare.Min.Y++
+	}
 	spare.Min.Y++
 	if e := v.episodeBefore(c, svc); e != nil && spare.Dy() >= 1 {
 		x := s.Text(spare.Min.X+2, spare.Min.Y, theme.Accent, c.Keys(PrevEpisode))

@@ -195,6 +195,7 @@ func (s Spec) path(i int, op timeline.Op) *timeline.Path {
 		path.Before = timeline.Before{Created: m(p.Created), Scheduled: m(sched), Started: m(p.Started), Ready: m(p.Ready)}
 	} else {
 		path.Cause = timeline.CausePodTerminating
+		path.After = timeline.After{Terminating: m(p.Term), Stopped: m(p.Stop), Gone: m(p.Gone)}
 	}
 	hop := func(id timeline.PlaneID, from, lag time.Duration, note string) timeline.Hop {
 		h := timeline.Hop{Plane: id, Step: at.Add(from), Status: timeline.StatusOpen, Error: 200 * time.Microsecond}
