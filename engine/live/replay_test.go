@@ -141,8 +141,8 @@ func after(t testing.TB, events []collect.Event, in func(collect.Event) bool) st
 // TestAReplayShowsWhatPlayingFromTheStartShows: at whatever moment, in whatever order
 // they are asked for, and when it steps and plays.
 func TestAReplayShowsWhatPlayingFromTheStartShows(t *testing.T) {
-	events := flapping(2_000)
-	file := recordedSession(t, events, 2_000)
+	events := flapping(1_200)
+	file := recordedSession(t, events, 1_000)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -159,7 +159,7 @@ func TestAReplayShowsWhatPlayingFromTheStartShows(t *testing.T) {
 		shows("at the end", func(collect.Event) bool { return true })
 		rnd := rand.New(rand.NewPCG(3, 4))
 		to := file.To
-		for range 12 {
+		for range 8 {
 			at := begin.Add(time.Duration(rnd.Int64N(int64(to.Sub(begin)))))
 			r.Seek(at)
 			shows(at.String(), func(e collect.Event) bool { return !e.At.After(at) })
@@ -200,7 +200,7 @@ func TestAReplayShowsWhatPlayingFromTheStartShows(t *testing.T) {
 		r.Play()
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
-		if s := r.Status(); !s.Playing || s.At.After(begin.Add(40*time.Second)) {
+		if s := r.Status(); !s.Playing || s.At.After(begin.Add(25*time.Second)) {
 			t.Errorf("playing from the end is at %s", s.At)
 		}
 		time.Sleep(time.Minute)

@@ -79,7 +79,7 @@ func (p *path) tellAfter() {
 func (s *service) unpublished(id EndpointID) {
 	if pod := s.m.podsByUID[id.UID]; pod != nil {
 		for _, p := range pod.paths {
-			if p.svc == s && p.Endpoint.EndpointID == id {
+			if p.Cause.ending() && p.svc == s && p.Endpoint.EndpointID == id {
 				p.touch()
 			}
 		}

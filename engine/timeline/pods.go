@@ -62,7 +62,7 @@ func (ch *change) onPod() {
 
 // podChanged takes a pod's new facts, or its end.
 func (ch *change) podChanged(n *namespace, p *podState, now *collect.Pod, gone bool) {
-	old, was := p.pod, p.selecting
+	old, was, before := p.pod, p.selecting, p.end()
 	ch.observe(p, old, now, gone)
 	p.pod = now
 	ch.takeAddresses(p, now)
@@ -106,10 +106,22 @@ func (ch *change) podChanged(n *namespace, p *podState, now *collect.Pod, gone b
 		}
 		ch.restop(s, p)
 	}
+	if p.end() == before {
+		return
+	}
 	for _, pa := range p.paths {
 		pa.touch() // its risk may be known now
 	}
 }
+
+// podEnd is what of a pod's end its paths tell of.
+type podEnd struct {
+	after          After
+	termAt, exitAt time.Time
+	exitSeen       bool
+}
+
+func (p *podState) end() podEnd { return podEnd{p.after, p.termAt, p.exitAt, p.exitSeen} }
 
 // observe notes the moments of a pod's life that this event shows.
 func (ch *change) observe(p *podState, old, now *collect.Pod, gone bool) {
