@@ -28,6 +28,7 @@ func init() {
 		view.Restart:   (*Model).askRestart,
 		view.DeletePod: (*Model).askDelete,
 		view.CopyHint:  (*Model).copyHint,
+		view.Save:      (*Model).askSave,
 	}
 	for _, id := range view.Order {
 		rootActions[view.Show(id)] = func(m *Model) tea.Cmd { m.show(id); return nil }

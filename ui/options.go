@@ -74,6 +74,9 @@ type Options struct {
 	// Waiting is what the screen waits for before the first snapshot:
 	// "the API server of context dev". Empty means the first events.
 	Waiting string
+	// Save writes the last minutes to a recording, which must not exist yet; nil when
+	// they are not kept.
+	Save func(path string) error
 	// FirstUse is called once, with the first key, when this person has not used
 	// the screen before; until then the last line tells where to start. Nil for
 	// everybody else.

@@ -25,6 +25,8 @@ type config struct {
 	ASCII bool   `json:"ascii,omitempty"`
 	Mouse *bool  `json:"mouse,omitempty"`
 	FPS   int    `json:"fps,omitempty"`
+	// KeepLast: the last minutes of every session are kept, for replay --last.
+	KeepLast *bool `json:"keepLast,omitempty"`
 	// Keys replace those of the actions named; an action that is not named
 	// keeps its own, one with an empty list has none.
 	Keys map[string][]string `json:"keys,omitempty"`
@@ -99,7 +101,7 @@ func (c *config) apply(f *outputFlags) {
 	if c.FPS > 0 && free("fps") {
 		f.fps = c.FPS
 	}
-	f.keys = c.Keys
+	f.keys, f.forget = c.Keys, c.KeepLast != nil && !*c.KeepLast
 }
 
 // print writes the configuration in force as a file that could be in its place.
@@ -125,6 +127,7 @@ func (c *config) print(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "\n# %s; auto follows the terminal's background\ntheme: %s\n", strings.Join(theme.Names, ", "), name)
 	fmt.Fprintf(&b, "# 7-bit characters only\nascii: %v\n# false leaves the mouse to the terminal\nmouse: %v\n# frames a second at most\nfps: %d\n", c.ASCII, mouse, fps)
+	fmt.Fprintf(&b, "# keep the last minutes of every session in %s, for replay --last\nkeepLast: %v\n", stateDir(), c.KeepLast == nil || *c.KeepLast)
 	b.WriteString("# The keys of each action. Those that you leave out keep theirs; [] takes all away.\nkeys:\n")
 	group := ""
 	for _, i := range view.Actions {

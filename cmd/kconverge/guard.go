@@ -16,7 +16,7 @@ var userID = os.Getuid()
 
 // unguarded are the commands that neither draw nor make anything that could be
 // left behind.
-var unguarded = []string{"version", "run", "wait", "agent", "manifest", "info"}
+var unguarded = []string{"version", "run", "wait", "record", "agent", "manifest", "info"}
 
 // wantsGuard tells from the command line whether the program needs a parent
 // that cleans up after it: the lab always (it makes namespaces and files), the

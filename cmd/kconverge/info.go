@@ -27,16 +27,20 @@ func newInfo() *cobra.Command {
 	var rbac bool
 	var agents string
 	c := &cobra.Command{
-		Use:   "info",
-		Short: "Say what the cluster offers: its version, which planes can be seen, its service proxy",
+		Use:   "info [RECORDING]",
+		Short: "Say what the cluster offers (its version, which planes can be seen, its service proxy), or what a recording holds",
 		Long: `info asks the current cluster what can be seen of it. With --rbac it asks nobody
-and prints the Roles that watch needs, to pipe to kubectl apply -f -.`,
-		Args: cobra.NoArgs,
+and prints the Roles that watch needs, to pipe to kubectl apply -f -. With the name of
+a file it says what that recording holds.`,
+		Args: cobra.MaximumNArgs(1),
 	}
 	where := newBareClusterFlags(c.Flags())
 	c.Flags().BoolVar(&rbac, "rbac", false, "print the Roles that a viewer needs (with -A for all namespaces)")
 	c.Flags().StringVar(&agents, "agents-namespace", nodelog.DefaultNamespace, "the namespace in which the agents run")
-	c.RunE = func(c *cobra.Command, _ []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return recordingInfo(c.OutOrStdout(), args[0])
+		}
 		if rbac {
 			var namespaces []string
 			if !where.allNamespaces {

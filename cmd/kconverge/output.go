@@ -34,6 +34,7 @@ type outputFlags struct {
 	noMouse  bool
 	fps      int
 	keys     map[string][]string
+	forget   bool // do not keep the last minutes
 	// given are the flags of a command that can draw, nil for others: what is
 	// not set there comes from the configuration.
 	given *pflag.FlagSet
@@ -56,7 +57,7 @@ func (f *outputFlags) register(fs *pflag.FlagSet) {
 // registerPrinting is for commands that end by themselves.
 func (f *outputFlags) registerPrinting(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.headless, "headless", false, "no screen; print a report at the end")
-	fs.StringVarP(&f.output, "output", "o", "text", "what --headless prints: text, json (a kconverge.report/v1 document) or events (JSON lines, as they come)")
+	fs.StringVarP(&f.output, "output", "o", "text", "what --headless prints: text, json (a kconverge.report/v1 document), events (JSON lines, as they come) or none")
 	fs.StringVar(&f.record, "record", "", "record the session to `FILE` as well")
 	fs.BoolVar(&f.ascii, "ascii", false, "draw with 7-bit characters only")
 }
@@ -70,9 +71,9 @@ func (f *outputFlags) validate() error {
 		c.apply(f)
 	}
 	switch f.output {
-	case "text", "json", "events":
+	case "text", "json", "events", outputNone:
 	default:
-		return exitf(exitUsage, "--output %q: choose text, json or events", f.output)
+		return exitf(exitUsage, "--output %q: choose text, json, events or none", f.output)
 	}
 	if _, err := theme.ByName(f.theme); err != nil {
 		return exitf(exitUsage, "--theme: %w", err)
@@ -137,7 +138,7 @@ func recordingModel() recording.Model { return live.NewModel(timeline.Options{})
 
 // print writes the final report of a headless run.
 func (f *outputFlags) print(w io.Writer, s *timeline.Snapshot, keep func(*timeline.Service) bool) error {
-	if f.output == "events" {
+	if f.output == "events" || f.output == outputNone {
 		return nil
 	}
 	if s == nil {

@@ -63,7 +63,7 @@ func TestEveryRefusalIsOnePlainLine(t *testing.T) {
 		{"a Service of all namespaces", []string{"wait", "--kubeconfig", gone, "-A", "svc/web"}, exitUsage, []string{"svc/web.NAMESPACE"}},
 		{"a Service of a namespace that is not observed", []string{"wait", "--kubeconfig", gone, "svc/web.shop"}, exitUsage, []string{`namespace "shop" is not observed`, "-n"}},
 		{"since nothing", []string{"watch", "--headless", "--kubeconfig", gone, "--since", "0s"}, exitUsage, []string{"--since 0s", "10m"}},
-		{"wrong output", []string{"lab", "--headless", "--output", "yaml"}, exitUsage, []string{"yaml", "text, json or events"}},
+		{"wrong output", []string{"lab", "--headless", "--output", "yaml"}, exitUsage, []string{"yaml", "text, json, events or none"}},
 		{"wrong number of nodes", []string{"lab", "--headless", "--nodes", "0"}, exitUsage, []string{"--nodes 0", "1 to 200"}},
 		{"unknown dataplane", []string{"lab", "--headless", "--dataplane", "ipvs"}, exitUsage, []string{"ipvs", "kube-proxy or flat"}},
 		{"no control plane there", []string{"lab", "--headless", "--control-plane", h.dir}, exitUsage, []string{"no etcd in " + h.dir, "make cluster-bin"}},

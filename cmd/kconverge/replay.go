@@ -17,10 +17,16 @@ import (
 func newReplay() *cobra.Command {
 	var flags outputFlags
 	var speed float64
+	var last bool
 	c := &cobra.Command{
-		Use:   "replay FILE",
+		Use:   "replay FILE | --last",
 		Short: "Show a recorded session",
-		Args:  oneFile,
+		Args: func(_ *cobra.Command, args []string) error {
+			if last == (len(args) == 1) || len(args) > 1 {
+				return exitf(exitUsage, "replay takes one recording, kconverge replay FILE, or --last")
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := flags.validate(); err != nil {
 				return err
@@ -32,18 +38,28 @@ func newReplay() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			file, err := recording.Open(args[0])
-			if err != nil {
-				return exitWith(exitUnreachable, err)
+			var file *recording.File
+			name := "the last session"
+			if last {
+				var done func()
+				if file, done, err = lastSession(); err != nil {
+					return exitWith(exitUnreachable, err)
+				}
+				defer done()
+			} else {
+				name = args[0]
+				if file, err = recording.Open(name); err != nil {
+					return exitWith(exitUnreachable, err)
+				}
+				defer file.Close()
 			}
-			defer file.Close()
 			if file.Cut {
-				fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(args[0])+" was not closed: its program was killed, and the last second may be missing")
+				fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(name)+" was not closed: its program was killed, and the last second may be missing")
 			}
 			ctx, stop := interruptible(c.Context())
 			defer stop()
 			if screen {
-				return replayOnScreen(ctx, c, file, &flags, speed)
+				return replayOnScreen(ctx, c, file, name, &flags, speed)
 			}
 			o := observation{
 				flags: &flags, session: file.Session, sources: []collect.Source{recording.NewPlayer(file, speed)}, replay: true,
@@ -53,12 +69,13 @@ func newReplay() *cobra.Command {
 		},
 	}
 	flags.registerScreen(c.Flags())
+	c.Flags().BoolVar(&last, "last", false, "the last minutes of the last session, which are always kept")
 	c.Flags().Float64Var(&speed, "speed", 0, "recorded seconds that pass in a second, from the start on; 0 shows everything at once")
 	return c
 }
 
 // replayOnScreen shows a recording at any of its moments.
-func replayOnScreen(ctx context.Context, c *cobra.Command, file *recording.File, flags *outputFlags, speed float64) error {
+func replayOnScreen(ctx context.Context, c *cobra.Command, file *recording.File, name string, flags *outputFlags, speed float64) error {
 	if !current(file) {
 		again, err := file.Reindexed(recording.Options{Model: recordingModel})
 		if err != nil {
@@ -68,7 +85,7 @@ func replayOnScreen(ctx context.Context, c *cobra.Command, file *recording.File,
 		file = again
 	}
 	if flags.record != "" {
-		return exitf(exitUsage, "--record %s: a recording is shown; copy %s to have it twice", flags.record, file.Path())
+		return exitf(exitUsage, "--record %s: a recording is shown; copy it to have it twice", flags.record)
 	}
 	if flags.duration > 0 {
 		var cancel context.CancelFunc
@@ -87,7 +104,7 @@ func replayOnScreen(ctx context.Context, c *cobra.Command, file *recording.File,
 	feed, cancel := replay.Subscribe()
 	defer cancel()
 	err := ui.Run(ctx, feed, screenOptions(flags, ui.Options{
-		Title: "replay " + file.Path(), Recorded: true, Replay: replay, NoActions: "this is a recording",
+		Title: "replay " + name, Recorded: true, Replay: replay, NoActions: "this is a recording",
 	}))
 	stop()
 	err = errors.Join(err, sourceError(<-ended))
@@ -107,13 +124,6 @@ func current(f *recording.File) bool {
 	}
 	_, err := timeline.Restore(state)
 	return err == nil
-}
-
-func oneFile(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return exitf(exitUsage, "replay takes one recording: kconverge replay FILE")
-	}
-	return nil
 }
 
 // screenOptions fills in what the flags say about the screen.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/collect/recording"
 	"github.com/kconverge/kconverge/engine/lanes"
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/timeline"
@@ -44,6 +45,12 @@ func (o *observation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if ring := o.flags.keepLast(o.session, o.replay); ring != nil {
+		recorders = append(recorders, ring)
+		closeOthers := done
+		done = func() error { return errors.Join(closeOthers(), ring.Close()) }
+		o.ui.Save = func(path string) error { return ring.Save(path, recording.Options{Model: recordingModel}) }
+	}
 	rt := live.New(live.Options{Session: o.session, Recorders: recorders, Replay: o.replay})
 	if o.flags.duration > 0 {
 		var cancel context.CancelFunc
@@ -52,7 +59,7 @@ func (o *observation) run(ctx context.Context) error {
 	}
 	err = o.observe(ctx, rt)
 	if e := errors.Join(rt.RecordError(), done()); e != nil {
-		if err == nil {
+		if err == nil && !errors.Is(e, recording.ErrRing) {
 			return exitWith(exitNot, e)
 		}
 		fmt.Fprintln(os.Stderr, "kconverge:", oneLine(e))
@@ -73,6 +80,9 @@ func (o *observation) observe(ctx context.Context, rt *live.Runtime) error {
 		stop()
 		err = errors.Join(err, sourceError(<-ended))
 		sayGoodbye(o.stdout, rt.Latest())
+		if o.ui.Save != nil {
+			fmt.Fprintln(o.stdout, "See it again: kconverge replay --last")
+		}
 		return err
 	case o.during != nil:
 		over := make(chan error, 1)

@@ -27,6 +27,9 @@ const (
 	ringSessions = 2
 )
 
+// ErrRing is wrapped by a Ring's errors: what fails is not what somebody asked for.
+var ErrRing = errors.New("the last minutes are not kept")
+
 // Ring records the last 15 to 20 minutes of a session in a folder, always. Each of its
 // files begins with what stood then, so that it can be read alone. It is safe for
 // concurrent use.
@@ -44,7 +47,7 @@ type Ring struct {
 // NewRing starts a ring in dir and forgets old ones there. started names it.
 func NewRing(dir string, started time.Time) (*Ring, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("the last minutes: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrRing, err)
 	}
 	forget(dir)
 	r := &Ring{dir: dir, id: started.UTC().Format("20060102T150405.000") + "-" + strconv.Itoa(os.Getpid()), standing: NewStanding()}
@@ -53,7 +56,7 @@ func NewRing(dir string, started time.Time) (*Ring, error) {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the last minutes: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrRing, err)
 	}
 	r.lock = f
 	return r, nil
@@ -65,12 +68,12 @@ func (r *Ring) Write(e collect.Event) error {
 	defer r.mu.Unlock()
 	if r.w == nil || e.At.After(r.until) {
 		if err := r.turn(e.At); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", ErrRing, err)
 		}
 	}
 	r.standing.Apply(e)
 	if err := r.w.Write(e); err != nil {
-		return fmt.Errorf("the last minutes are not kept any more: %w", err)
+		return fmt.Errorf("%w: %w", ErrRing, err)
 	}
 	return nil
 }

@@ -56,6 +56,8 @@ const (
 	Restart   Action = "restart"
 	DeletePod Action = "delete-pod"
 	CopyHint  Action = "copy-kubectl-line"
+
+	Save Action = "save-recording"
 )
 
 // Show is the action that shows a view.
@@ -138,6 +140,7 @@ var Actions = []Info{
 	{Help, []string{"?"}, "help", "what the keys do here", GroupOther},
 	{Palette, []string{":", "ctrl+p"}, "all", "every action by name", GroupOther},
 	{Back, []string{"esc"}, "back", "back one layer", GroupOther},
+	{Save, []string{"ctrl+s"}, "save", "save the last minutes as a recording", GroupOther},
 	{Mouse, []string{"ctrl+t"}, "", "give the mouse to the terminal, or back", GroupOther},
 	{Redraw, []string{"ctrl+l"}, "", "draw the whole screen again", GroupOther},
 	{Quit, []string{"q", "ctrl+c"}, "quit", "quit", GroupOther},

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/collect/recording"
+)
+
+// keepLast starts to keep the last minutes of a session in the state directory, or
+// returns nil: for a replay, where the configuration says so, and where the folder
+// cannot be written, which is said.
+func (f *outputFlags) keepLast(session collect.Session, replay bool) *recording.Ring {
+	if f.given == nil || f.forget || replay {
+		return nil
+	}
+	started := session.Started
+	if started.IsZero() {
+		started = time.Now()
+	}
+	ring, err := recording.NewRing(stateDir(), started)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kconverge:", oneLine(err))
+		return nil
+	}
+	return ring
+}
+
+// lastSession opens the last session that was kept, and says how to let go of it.
+func lastSession() (*recording.File, func(), error) {
+	dir, err := os.MkdirTemp("", "kconverge-last-")
+	if err != nil {
+		return nil, nil, err
+	}
+	remove := func() { _ = os.RemoveAll(dir) }
+	path := filepath.Join(dir, "last")
+	removeOnDeath(path)
+	removeOnDeath(dir)
+	if err := recording.SaveLast(stateDir(), path, recording.Options{Model: recordingModel}); err != nil {
+		remove()
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, nil, fmt.Errorf("%w: the next lab or watch is kept", err)
+		}
+		return nil, nil, err
+	}
+	file, err := recording.Open(path)
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return file, func() { _ = file.Close(); remove() }, nil
+}
