@@ -147,7 +147,7 @@ type change struct {
 	baseline bool
 
 	// satisfied are the steps of the slices plane that this event's slice
-	// satisfied, by endpoint and in order.
+	// satisfied: by endpoint, and all in the order in which they were made.
 	satisfied    map[EndpointID][]*step
 	satisfiedAll []*step
 	// handedOver are endpoints in a node's rules whose address went over to

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -117,4 +118,85 @@ func TestTheModelAgreesWithTheReference(t *testing.T) {
 // eventText prints an event for people.
 func eventText(e collect.Event) string {
 	return fmt.Sprintf("%s %s %s %s rv %d %+v", sinceEpoch(e.At), e.Source, e.Op, e.Object.Name, e.ResourceVersion, e.Payload)
+}
+
+// pathsByReference lists paths with their hops, by the reference; pathsByModel by
+// the model.
+func pathsByReference(h *reference.History) string {
+	var out []string
+	for _, svc := range h.Services() {
+		for _, p := range h.Paths(svc) {
+			line := fmt.Sprint(svc, " ", p.Root, " ", p.Endpoint, " ", p.Cause, " ", sinceEpoch(p.Origin), "<", sinceEpoch(p.NotBefore))
+			planes := slices.Sorted(maps.Keys(p.Hops))
+			for _, plane := range planes {
+				x := p.Hops[plane]
+				line += fmt.Sprint("; ", plane, " ", x.Status, " ", sinceEpoch(x.Step), " ", sinceEpoch(x.At), "<", sinceEpoch(x.NotBefore))
+			}
+			out = append(out, line)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+func pathsByModel(s *Snapshot) string {
+	var out []string
+	for _, svc := range s.Services {
+		for _, p := range svc.Paths {
+			if (p.Endpoint.EndpointID == EndpointID{}) {
+				continue
+			}
+			name := svc.Namespace + "/" + svc.Name
+			root, _, _ := strings.Cut(strings.TrimPrefix(p.ID, name+"/"), "/")
+			line := fmt.Sprint(name, " ", root, " ", reference.Endpoint{UID: p.Endpoint.UID, IP: p.Endpoint.IP}, " ", p.Cause, " ", sinceEpoch(p.Origin.At), "<", sinceEpoch(p.Origin.NotBefore))
+			hops := slices.Clone(p.Rules)
+			if p.Slice != nil {
+				hops = append(hops, *p.Slice)
+			}
+			for _, x := range hops {
+				line += fmt.Sprint("; ", x.Plane, " ", x.Status, " ", sinceEpoch(x.Step), " ", sinceEpoch(x.At), "<", sinceEpoch(x.NotBefore))
+			}
+			out = append(out, line)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// TestPathsAgreeWithTheReference: the steps of a town's endpoints, what each stems
+// from and why, and what became of it in the slices and on each node, are what the
+// reference reads off the list of all moments.
+func TestPathsAgreeWithTheReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, m, h := newTown(t), New(Options{}), &reference.History{}
+		w.breaks = rapid.Bool().Draw(t, "watches may break")
+		for range rapid.IntRange(1, 30).Draw(t, "turns") {
+			w.turn()
+		}
+		for _, e := range w.events {
+			m.Apply(e)
+			h.Add(e)
+		}
+		m.Apply(advance(w.now.Add(time.Second)))
+		if got, want := pathsByModel(m.Snapshot()), pathsByReference(h); got != want {
+			t.Fatalf("%s", differing(got, want))
+		}
+	})
+}
+
+// differing prints the lines that only one of two texts has.
+func differing(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	var out strings.Builder
+	for _, l := range a {
+		if !slices.Contains(b, l) {
+			fmt.Fprintln(&out, "the model only:    ", l)
+		}
+	}
+	for _, l := range b {
+		if !slices.Contains(a, l) {
+			fmt.Fprintln(&out, "the reference only:", l)
+		}
+	}
+	return out.String()
 }

@@ -67,7 +67,9 @@ func (ch *change) onService() {
 	}
 	affected := ch.remember(n, s)
 	var cause func(*podState, *wantDelta) Cause
-	if !ch.baseline {
+	// A Service that loses its selector has what its slices have from here on:
+	// nothing has to move.
+	if !ch.baseline && !(managed && !s.managed()) {
 		cause = func(p *podState, _ *wantDelta) Cause { return serviceCause(old, now, created, gone, p) }
 	}
 	ch.rewant(s, affected, cause)

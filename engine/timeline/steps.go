@@ -21,6 +21,8 @@ type step struct {
 	val  val
 	dir  direction
 	rv   uint64 // of the event that made it
+	// lostAt is when it was superseded.
+	lostAt time.Time
 }
 
 // hopState is a Hop with the plane it belongs to.
@@ -101,7 +103,7 @@ func (ch *change) step(p *plane, c *cell, from, to val, pathOf func(direction) *
 		}
 		overtaken = true
 		ch.close(s, StatusSuperseded)
-		c.lose(s)
+		c.lose(s, ch.at)
 	}
 	clear(c.open[len(keep):])
 	c.open = keep
@@ -143,7 +145,8 @@ const keepLost = 4
 
 // lose remembers a superseded step: a controller that has not heard yet may
 // still write what it wanted.
-func (c *cell) lose(s *step) {
+func (c *cell) lose(s *step, at time.Time) {
+	s.lostAt = at
 	if len(c.lost) == keepLost {
 		c.lost = slices.Delete(c.lost, 0, 1)
 	}
@@ -189,6 +192,9 @@ func (ch *change) setHad(p *plane, id EndpointID, v val) {
 	c.hadRV = ch.e.ResourceVersion
 	if p.live {
 		ch.arrivals(p, c)
+	}
+	if c.had == c.want {
+		c.lost = nil // whoever wrote it has heard of everything
 	}
 	p.update(c, before, ch.at)
 }
@@ -243,6 +249,7 @@ func (ch *change) close(s *step, status Status) {
 func (ch *change) closeCell(c *cell) {
 	for _, s := range c.open {
 		ch.close(s, StatusSuperseded)
+		c.lose(s, ch.at)
 	}
 	clear(c.open)
 	c.open = c.open[:0]

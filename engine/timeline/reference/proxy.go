@@ -58,7 +58,7 @@ func better(a, b *collect.SliceEndpoint) bool {
 	case a.Ready != b.Ready:
 		return a.Ready
 	}
-	return a.Terminating && a.Serving && !b.Serving
+	return a.Terminating && !a.Ready && a.Serving && !b.Serving
 }
 
 // forCluster is what a node should route to under policy Cluster: the ready
