@@ -45,7 +45,7 @@ func planesByReference(h *reference.History, now time.Time) string {
 			p := h.Look(svc, plane)
 			if want, have := reference.Count(p.Want), reference.Count(p.Had); want+have+len(diffs[plane]) > 0 {
 				slices.Sort(diffs[plane])
-				fmt.Fprintln(&b, " ", plane, "want", want, "have", have, diffs[plane])
+				fmt.Fprintln(&b, " ", plane, "want", want, "have", have, "gap", h.InGap(plane), diffs[plane])
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func planesByModel(s *Snapshot) string {
 			x, _ := p.At(s.Now)
 			if d := diffs[p.ID]; x.Want+x.Have+len(d) > 0 {
 				slices.Sort(d)
-				fmt.Fprintln(&b, " ", p.ID, "want", x.Want, "have", x.Have, d)
+				fmt.Fprintln(&b, " ", p.ID, "want", x.Want, "have", x.Have, "gap", x.Knowledge == InGap, d)
 			}
 		}
 		if svc.RoutedByProxy {

@@ -80,9 +80,24 @@ func newTown(t *rapid.T) *town {
 }
 
 func (w *town) bool(label string) bool        { return rapid.Bool().Draw(w.t, label) }
-func (w *town) one(of int, label string) bool { return rapid.IntRange(1, of).Draw(w.t, label) == 1 }
+func (w *town) one(of int, label string) bool { return w.even(of, label) == of-1 }
 func (w *town) pick(label string, of ...string) string {
-	return rapid.SampledFrom(of).Draw(w.t, label)
+	return of[w.even(len(of), label)]
+}
+
+// even draws one of the first n numbers, each about as likely as the others: what
+// rapid draws otherwise is mostly small.
+func (w *town) even(n int, label string) int {
+	return rapid.Custom(func(t *rapid.T) int {
+		x := 0
+		for range 8 {
+			x *= 2
+			if rapid.Bool().Draw(t, "bit") {
+				x++
+			}
+		}
+		return x * n / 256
+	}).Draw(w.t, label)
 }
 
 // say emits what a source tells beside objects.
@@ -187,9 +202,9 @@ func (w *town) node(name string) *collect.Node {
 
 // addresses gives one of few, of both families, so that they are used again.
 func (w *town) addresses() []netip.Addr {
-	n := rapid.IntRange(1, 4).Draw(w.t, "address")
+	n := 1 + w.even(5, "address")
 	out := []netip.Addr{netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", n)), netip.MustParseAddr(fmt.Sprintf("fd00::%d", n))}
-	return out[:rapid.IntRange(1, 2).Draw(w.t, "families")]
+	return out[:1+w.even(2, "families")]
 }
 
 func (w *town) newPod(op collect.Op) {
@@ -205,7 +220,7 @@ func (w *town) newPod(op collect.Op) {
 	if !w.one(4, "no address") {
 		p.IPs = w.addresses()
 	}
-	p.Ready = &collect.Condition{Status: w.bool("ready"), Since: w.now.Truncate(time.Second)}
+	p.Ready = &collect.Condition{Status: !w.one(3, "unready"), Since: w.now.Truncate(time.Second)}
 	w.put(op, collect.SourcePods, "Pod", name, p)
 }
 
@@ -248,6 +263,31 @@ func (w *town) setService(name string, op collect.Op) {
 		}
 	}
 	w.put(op, collect.SourceServices, "Service", name, s)
+}
+
+// turnService changes one thing of a Service.
+func (w *town) turnService(name string) {
+	s := *w.service(name)
+	switch w.pick("service's", "internal", "publish", "affinity", "ports", "selector", "external") {
+	case "internal":
+		s.InternalPolicy = w.pick("internal", "Cluster", "Local")
+	case "publish":
+		s.PublishNotReadyAddresses = !s.PublishNotReadyAddresses
+	case "affinity":
+		s.SessionAffinity = w.pick("affinity", "ClientIP", "None")
+	case "ports":
+		s.Ports = slices.Clone(s.Ports)
+		s.Ports[0].Target, s.Ports[0].TargetName = 8081, ""
+	case "selector":
+		if len(s.Selector) > 0 {
+			s.Selector = map[string]string{w.pick("by", "app", "tier"): w.pick("value", "web", "front")}
+		}
+	case "external":
+		if s.ExternalPolicy != "" {
+			s.ExternalPolicy = w.pick("external", "Cluster", "Local")
+		}
+	}
+	w.put(collect.OpModified, collect.SourceServices, "Service", name, &s)
 }
 
 // refs lists the pods by name.
@@ -361,7 +401,7 @@ func (w *town) edit() {
 	if len(sl.Endpoints) == 0 {
 		return
 	}
-	i := rapid.IntRange(0, len(sl.Endpoints)-1).Draw(w.t, "endpoint")
+	i := w.even(len(sl.Endpoints), "endpoint")
 	e := &sl.Endpoints[i]
 	switch w.pick("edit", "ready", "remove", "hint", "hints", "nobody") {
 	case "ready":
@@ -444,6 +484,9 @@ func (w *town) dump(name string) {
 			w.rules[name] = w.wanted(name)
 		}
 	}
+	if _, lost := w.gaps[name]; !lost && w.one(3, "nobody told") {
+		w.rules[name] = w.wanted(name)
+	}
 	w.gens[name]++
 	r := &collect.Rules{Node: name, Generation: w.gens[name], Baseline: true}
 	for _, p := range w.rules[name] {
@@ -460,8 +503,8 @@ func (w *town) dump(name string) {
 
 // turn does one random thing after a while.
 func (w *town) turn() {
-	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 400).Draw(w.t, "after")) * time.Millisecond)
-	switch what := rapid.IntRange(0, 29).Draw(w.t, "turn"); {
+	w.now = w.now.Add(time.Duration(1+w.even(400, "after")) * time.Millisecond)
+	switch what := w.even(30, "turn"); {
 	case what < 6:
 		w.turnPod()
 	case what < 8:
@@ -470,15 +513,45 @@ func (w *town) turn() {
 		switch name := w.pick("service", townServices...); {
 		case w.service(name) != nil && w.one(4, "delete service"):
 			w.take("Service", name)
-		default:
+		case w.service(name) == nil || w.one(3, "all anew"):
 			w.setService(name, collect.OpModified)
+		default:
+			w.turnService(name)
 		}
 	case what == 10:
 		w.edit()
 	case what == 11:
 		w.turnNode()
-	case what == 12:
+	case what == 12, what == 15:
 		w.turnWatch()
+	case what == 13: // everything that is wanted is done
+		for _, svc := range townServices {
+			w.publish(svc, collect.OpModified, true)
+		}
+		for _, n := range townNodes[:2] {
+			w.now = w.now.Add(20 * time.Millisecond)
+			w.sync(n)
+		}
+	case what == 16: // a node that hears sooner than we do
+		from := len(w.events)
+		w.publish(w.pick("service", townServices...), collect.OpModified, true)
+		told := len(w.events)
+		w.now = w.now.Add(time.Millisecond)
+		w.sync(w.pick("node", townNodes[:2]...))
+		w.now = w.now.Add(time.Duration(1+w.even(400, "sooner by")) * time.Millisecond)
+		late := slices.Clone(w.events[from:told])
+		for i := range late {
+			late[i].At = w.now
+		}
+		w.events = append(slices.Delete(w.events, from, told), late...)
+	case what == 14: // a scale to nothing
+		for _, n := range w.of("Pod") {
+			if p := *w.objects[kindKey("Pod", n)].p.(*collect.Pod); !p.Terminating() {
+				p.Deletion, p.Grace = w.now.Add(30*time.Second), 30*time.Second
+				w.put(collect.OpModified, collect.SourcePods, "Pod", n, &p)
+				w.now = w.now.Add(time.Millisecond)
+			}
+		}
 	case what < 20:
 		w.publish(w.pick("service", townServices...), collect.OpModified, !w.one(3, "half"))
 	case what == 20: // what is left of a deleted Service is collected
@@ -489,7 +562,7 @@ func (w *town) turn() {
 		}
 	default:
 		n := w.pick("node", townNodes...)
-		if w.rules[n] == nil || w.one(12, "dump") {
+		if w.rules[n] == nil || w.one(6, "dump") {
 			w.dump(n)
 		} else {
 			w.sync(n)

@@ -58,6 +58,25 @@ func (h *History) Coverage() (c Coverage) {
 	return c
 }
 
+// InGap reports that a source which a plane rests on is not watching now, so that
+// what the plane has, or what is wanted of it, is not known.
+func (h *History) InGap(plane string) bool {
+	gap := func(ids ...collect.SourceID) bool {
+		return slices.ContainsFunc(ids, func(id collect.SourceID) bool {
+			s := h.now().facts.sources[id]
+			return s != nil && s.gap
+		})
+	}
+	switch name, _ := strings.CutPrefix(plane, onNode); plane {
+	case Slices:
+		return gap(collect.SourceServices, collect.SourcePods, collect.SourceEndpointSlices)
+	case Endpoints:
+		return gap(collect.SourceServices, collect.SourcePods, collect.SourceEndpoints)
+	default:
+		return gap(collect.SourceServices, collect.SourceEndpointSlices, collect.RulesSource(name))
+	}
+}
+
 // Watermark is the latest time that all needed sources have vouched for: those
 // that the session names, or pods, Services and slices, and the rules of the
 // expected nodes that something reads.
