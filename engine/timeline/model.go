@@ -35,6 +35,7 @@ type Model struct {
 	probes    map[string]*podProbes // by pod UID
 	podByIP   map[addr]*podState    // who was given an address last
 	marks     series[Mark]
+	standing  standing
 	reconcile *collect.ReconcileStep
 
 	// coverage of Services that kube-proxy routes, until something changes.
@@ -64,6 +65,7 @@ func New(o Options) *Model {
 		termingBy: map[string]int{},
 		probes:    map[string]*podProbes{},
 		podByIP:   map[addr]*podState{},
+		standing:  standing{nodes: map[string]*series[nodeChange]{}},
 	}
 }
 
@@ -179,6 +181,7 @@ func (m *Model) apply(e collect.Event) {
 		ch.m.nodesDirty = ch.m.nodesDirty || !isKube(e.Source)
 	}
 	ch.finish()
+	m.recordStanding(ch.at)
 }
 
 // classifyEvent tells a baseline from news.

@@ -17,7 +17,8 @@ type node struct {
 	exists bool
 	gone   time.Time // since when it does not exist any more; zero for others
 
-	ruled bool // its rules are known
+	ruled  bool // its rules are known
+	dumped bool // all of them were told at some time
 	// elsewhere: the rules that are read do not tell how the node routes
 	// Services, and this is why; then they count as not known.
 	elsewhere  string
@@ -165,6 +166,10 @@ func (ch *change) rehouse(name string, exists bool) {
 func (ch *change) dropRules(s *service, node string) {
 	p := s.rules[node]
 	ch.closeOpen(p)
+	if p.changes.len() > 0 {
+		p.dirty = true
+		s.dropped.append(droppedPlane{ch.at, p.viewNow(ch.m)})
+	}
 	p.setExcluded(true)
 	delete(s.rules, node)
 	i, _ := slices.BinarySearch(s.ruleNodes, node)

@@ -190,12 +190,12 @@ func differing(got, want string) string {
 	var out strings.Builder
 	for _, l := range a {
 		if !slices.Contains(b, l) {
-			fmt.Fprintln(&out, "the model only:    ", l)
+			fmt.Fprintln(&out, "the first only: ", l)
 		}
 	}
 	for _, l := range b {
 		if !slices.Contains(a, l) {
-			fmt.Fprintln(&out, "the reference only:", l)
+			fmt.Fprintln(&out, "the second only:", l)
 		}
 	}
 	return out.String()

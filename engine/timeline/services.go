@@ -46,6 +46,7 @@ func (ch *change) onService() {
 		ch.bringLive(s)
 	}
 	s.spec, s.exists = now, !gone
+	s.recordSpec(ch.at)
 	if gone {
 		s.deleted = ch.at
 		n.index(s, nil)
@@ -81,6 +82,17 @@ func (ch *change) onService() {
 	}
 	ch.rereadLegacy(s)
 	ch.rerule(s, ch.serviceRoots(s, old, created, gone))
+}
+
+// recordSpec writes down what the Service is from now on.
+func (s *service) recordSpec(at time.Time) {
+	c := specChange{at, s.spec, s.exists}
+	if last, ok := s.specs.last(); ok && !at.After(last.at) {
+		c.at = last.at
+		s.specs.replaceLast(c)
+		return
+	}
+	s.specs.append(c)
 }
 
 // disclaim gives up what was wanted of the slices only because it was there: from

@@ -46,6 +46,7 @@ func (s *service) viewNow() *Service {
 		Coverage: s.m.coverageOf(s, why == ""), Workloads: s.workloads(),
 		Wanted: s.wanted.view(), Pods: s.trackViews(), SliceList: s.sliceViews(),
 		Episodes: s.episodeViews(), Marks: s.marks.view(),
+		specs: s.specs.view(), dropped: s.dropped.view(), hist: s.m.historyNow(),
 	}
 	v.Slices = s.slices.viewNow(s.m)
 	if s.m.sources[sourceOf(s.endpoints.id)] != nil {
@@ -125,10 +126,7 @@ func (s *service) judge(v *Service) {
 			}
 		}
 	}
-	slices.SortFunc(v.Differences, func(a, b Difference) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Plane.Kind, b.Plane.Kind), cmp.Compare(a.Plane.Node, b.Plane.Node),
-			compareIDs(a.Endpoint.EndpointID, b.Endpoint.EndpointID))
-	})
+	sortDifferences(v.Differences)
 }
 
 func (s *service) sliceViews() []Slice {
@@ -150,7 +148,9 @@ func (p *plane) viewNow(m *Model) *Plane {
 		v.Changes = []PlaneChange{{At: m.first, Knowledge: Blind}}
 	}
 	for _, c := range p.sortedCells() {
-		if (c.id != EndpointID{}) && c.changes.len() > 0 {
+		if (c.id == EndpointID{}) {
+			v.Frontends = c.changes.view()
+		} else if c.changes.len() > 0 {
 			v.Members = append(v.Members, Member{Endpoint: p.svc.endpoint(c.id, c.ports), Changes: c.changes.view()})
 		}
 	}

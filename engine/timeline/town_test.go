@@ -31,7 +31,7 @@ type town struct {
 	broken  collect.SourceID
 	since   time.Time
 	breaks  bool // watches may break
-	onTime  bool // rules follow slices, never lead
+	slow    int  // turns take so many times as long
 }
 
 // thing is one object.
@@ -444,15 +444,13 @@ func (w *town) wanted(name string) map[collect.RulePortKey]collect.RulePort {
 // sync writes a node's rules as kube-proxy would, or with one address too many.
 func (w *town) sync(name string) {
 	want := w.wanted(name)
-	if !w.onTime {
-		for _, k := range slices.SortedFunc(maps.Keys(want), collect.RulePortKey.Compare) {
-			if p := want[k]; w.one(12, "one too many") && k.Family == collect.IPv4 {
-				x := netip.AddrPortFrom(w.addresses()[0], 8080)
-				p.Endpoints = append(slices.Clone(p.Endpoints), x)
-				slices.SortFunc(p.Endpoints, netip.AddrPort.Compare)
-				p.Endpoints = slices.Compact(p.Endpoints)
-				want[k] = p
-			}
+	for _, k := range slices.SortedFunc(maps.Keys(want), collect.RulePortKey.Compare) {
+		if p := want[k]; w.one(12, "one too many") && k.Family == collect.IPv4 {
+			x := netip.AddrPortFrom(w.addresses()[0], 8080)
+			p.Endpoints = append(slices.Clone(p.Endpoints), x)
+			slices.SortFunc(p.Endpoints, netip.AddrPort.Compare)
+			p.Endpoints = slices.Compact(p.Endpoints)
+			want[k] = p
 		}
 	}
 	r := &collect.Rules{Node: name}
@@ -503,7 +501,12 @@ func (w *town) dump(name string) {
 
 // turn does one random thing after a while.
 func (w *town) turn() {
-	w.now = w.now.Add(time.Duration(1+w.even(400, "after")) * time.Millisecond)
+	w.now = w.now.Add(time.Duration(max(1, w.slow)*(1+w.even(400, "after"))) * time.Millisecond)
+	if w.slow > 0 { // who reads rules says so now and then, or is forgotten
+		for _, n := range slices.Sorted(maps.Keys(w.rules)) {
+			w.say(collect.RulesSource(n), &collect.Vouch{Until: w.now})
+		}
+	}
 	switch what := w.even(30, "turn"); {
 	case what < 6:
 		w.turnPod()

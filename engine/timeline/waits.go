@@ -46,6 +46,10 @@ func (ch *change) endWaits() {
 				if c.class != agrees {
 					c.since = ch.at
 				}
+				// What it had and was compared with before is nothing that
+				// its lane may tell.
+				c.changes = series[MemberChange]{}
+				p.member(c, ch.at)
 			}
 		}
 	}

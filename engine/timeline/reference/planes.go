@@ -317,8 +317,14 @@ func (h *History) Differences(svc string) (out []Difference) {
 				continue
 			}
 			since := n
-			for since > begin && h.differs(since-1, svc, plane, id) {
-				since--
+			for k := n - 1; k >= begin; k-- {
+				if !h.moments[k+1].e.At.After(h.moments[k].e.At) {
+					continue // agreement that lasts no time is none
+				}
+				if !h.differs(k, svc, plane, id) {
+					break
+				}
+				since = k
 			}
 			name, rules := strings.CutPrefix(plane, onNode)
 			out = append(out, Difference{

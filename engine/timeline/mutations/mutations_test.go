@@ -1,4 +1,4 @@
-package timeline
+package mutations
 
 import (
 	"encoding/json"
@@ -19,7 +19,10 @@ type mutation struct {
 }
 
 // mutationsFile says what each of its parts consists of.
-const mutationsFile = "testdata/mutations.txtar"
+const mutationsFile = "mutations.txtar"
+
+// model is the folder of the package that is changed.
+const model = ".."
 
 func readMutations() (out []mutation, err error) {
 	a, err := txtar.ParseFile(mutationsFile)
@@ -48,7 +51,7 @@ func readMutations() (out []mutation, err error) {
 
 // apply gives the file with the change made.
 func (m *mutation) apply() (string, error) {
-	src, err := os.ReadFile(m.file)
+	src, err := os.ReadFile(filepath.Join(model, m.file))
 	if err != nil {
 		return "", fmt.Errorf("%q: %w", m.name, err)
 	}
@@ -61,9 +64,6 @@ func (m *mutation) apply() (string, error) {
 // TestMutationsAreWellFormed: every mutation still has its place. It runs with
 // -short, too, since whoever changes the model has to take them along.
 func TestMutationsAreWellFormed(t *testing.T) {
-	if os.Getenv(mutated) != "" {
-		t.Skip("this is a mutation")
-	}
 	all, err := readMutations()
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,6 @@ func TestMutationsAreWellFormed(t *testing.T) {
 		seen[m.name] = true
 	}
 }
-
-// mutated is set in the environment of tests of a mutation.
-const mutated = "KCONVERGE_MUTATED"
 
 // checksOfMutations is how many random worlds each property gets to catch a
 // mutation.
@@ -136,9 +133,9 @@ var errBuild = errors.New("does not build")
 func testWith(t *testing.T, file, src string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
-	args := []string{"test", "-c", "-vet=off", "-o", filepath.Join(dir, "timeline.test")}
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", filepath.Join(dir, "timeline.test")}
 	if file != "" {
-		path, err := filepath.Abs(file)
+		path, err := filepath.Abs(filepath.Join(model, file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,12 +152,12 @@ func testWith(t *testing.T, file, src string) (string, error) {
 		}
 		args = append(args, "-overlay", overlay)
 	}
-	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", append(args, model)...).CombinedOutput(); err != nil {
 		return string(out), fmt.Errorf("%w: %w", errBuild, err)
 	}
 	cmd := exec.Command(filepath.Join(dir, "timeline.test"), "-test.short", "-test.failfast", "-test.timeout=60s",
 		"-rapid.seed=1", "-rapid.checks="+checksOfMutations, "-rapid.nofailfile", "-rapid.shrinktime=1ms")
-	cmd.Env = append(os.Environ(), mutated+"=yes")
+	cmd.Dir = model
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
