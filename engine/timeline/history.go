@@ -142,7 +142,8 @@ func stepAt[T any](changes []T, t time.Time, at func(T) time.Time) (x T, ok bool
 
 // rulesAt lists the planes of nodes that were there at t, by name.
 func (s *Service) rulesAt(t time.Time) []*Plane {
-	out := slices.Clone(s.Rules)
+	out := append(slices.Clone(s.Rules), s.hidden...)
+	slices.SortFunc(out, func(a, b *Plane) int { return cmp.Compare(a.ID.Node, b.ID.Node) })
 	for _, d := range s.dropped {
 		if !t.Before(d.at) {
 			continue

@@ -55,6 +55,8 @@ func (s *service) viewNow() *Service {
 	for _, n := range s.ruleNodes {
 		if p := s.rules[n]; len(p.cells) > 0 || v.RoutedByProxy {
 			v.Rules = append(v.Rules, p.viewNow(s.m))
+		} else {
+			v.hidden = append(v.hidden, p.viewNow(s.m))
 		}
 	}
 	if v.RoutedByProxy {

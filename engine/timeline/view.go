@@ -138,6 +138,7 @@ type Service struct {
 	// What At needs beside these.
 	specs   []specChange
 	dropped []droppedPlane
+	hidden  []*Plane // of nodes that have nothing, while kube-proxy leaves the Service alone
 	hist    *history
 }
 
