@@ -84,6 +84,10 @@
 // but their differences do not count and their sources are not needed for the
 // watermark.
 //
+// Instants. Service.At tells any past moment from the lanes, and what nodes, sources
+// and the Service itself were then (standing.go). What may be told otherwise later
+// stands with Instant.
+//
 // # Where to start
 //
 // types.go and view.go say what comes out, model.go what goes in. Then wants.go (slices
