@@ -53,7 +53,7 @@ func (m *Model) retain() {
 		return true
 	})
 	m.services = slices.DeleteFunc(m.services, func(s *service) bool {
-		if s.exists || len(s.epSlice) > 0 || s.diffs > 0 || len(s.paths) > 0 || s.spec == nil && len(s.owner) > 0 || !s.deleted.IsZero() && s.deleted.After(cut) {
+		if s.exists || len(s.epSlice) > 0 || s.legacy != nil || s.diffs > 0 || len(s.paths) > 0 || s.spec == nil && len(s.owner) > 0 || !s.deleted.IsZero() && s.deleted.After(cut) {
 			return false
 		}
 		for _, n := range m.nodes {

@@ -202,7 +202,7 @@ func (st *story) rootInRules(k int, id Endpoint) func(int) *Path {
 	case *collect.Service:
 		return func(int) *Path { return st.path(k, id, st.ofService(k, nil)) }
 	case *collect.Node:
-		return func(int) *Path { return st.path(k, id, "hints-changed") }
+		return func(int) *Path { return st.path(k, id, "zone-changed") }
 	case *collect.EndpointSlice:
 		return func(dir int) *Path { return st.behindSlice(k, id, dir) }
 	}
