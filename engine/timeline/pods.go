@@ -234,8 +234,9 @@ func (ch *change) restop(s *service, p *podState) {
 	for _, ip := range p.ips {
 		id := EndpointID{UID: p.uid, IP: ip}
 		for _, pl := range s.planes() {
-			c := pl.cells[id]
+			c := pl.find(id)
 			if c != nil && c.stopped != (c.class == stale && !p.exitAt.IsZero()) {
+				c = pl.cell(id)
 				pl.update(c, *c, ch.at)
 				touched = true
 			}

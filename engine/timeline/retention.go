@@ -21,6 +21,7 @@ func (m *Model) retain() {
 		return
 	}
 	cut := m.now.Add(-m.opt.Retention)
+	m.cut, m.ctx = cut, nil
 	trimBefore(&m.marks, cut, func(x Mark) time.Time { return x.At })
 	m.gaps = slices.DeleteFunc(m.gaps, func(g *Gap) bool { return !g.To.IsZero() && g.To.Before(cut) })
 	for uid, p := range m.podsByUID {
@@ -46,16 +47,18 @@ func (m *Model) retain() {
 		if n.gone.IsZero() || n.gone.After(cut) || m.sources[collect.RulesSource(name)] != nil {
 			return false
 		}
-		delete(m.nodes, name)
-		m.nodesDirty = true
+		m.forget(name)
 		return true
 	})
 	m.services = slices.DeleteFunc(m.services, func(s *service) bool {
 		if s.exists || len(s.epSlice) > 0 || s.diffs > 0 || len(s.paths) > 0 || s.spec == nil && len(s.owner) > 0 || !s.deleted.IsZero() && s.deleted.After(cut) {
 			return false
 		}
+		if slices.ContainsFunc(s.planes(), func(p *plane) bool { return len(p.ports) > 0 }) {
+			return false
+		}
 		for _, n := range m.nodes {
-			if len(n.ports[s]) > 0 {
+			if len(n.loose[s]) > 0 {
 				return false
 			}
 		}
@@ -126,23 +129,35 @@ func (s *service) retain(cut time.Time) {
 	}
 	for id := range s.meta {
 		if !s.mentions(id) {
+			s.ownMeta()
 			delete(s.meta, id)
 			if s.owner[id.IP] == id.UID {
 				delete(s.owner, id.IP)
+				s.unclass()
 			}
 		}
 	}
+	s.fold(cut)
 	s.dirty = true
 }
 
 func (p *plane) retain(cut time.Time) {
-	p.retainPast(cut)
+	before := p.changes.len()
 	trimSteps(&p.changes, cut, func(c PlaneChange) time.Time { return c.At })
+	if p.group != nil {
+		p.group.marks = slices.Clone(p.group.marks[before-p.changes.len():])
+	} else {
+		p.retainPast(cut)
+	}
 	trimBefore(&p.arrivals, cut, func(a Arrival) time.Time { return a.At })
-	for id, c := range p.cells {
-		trimSteps(&c.changes, cut, func(x MemberChange) time.Time { return x.At })
-		if c.want == absent && c.had == absent && len(c.open) == 0 && c.wantAt.Before(cut) && c.hadAt.Before(cut) {
-			delete(p.cells, id)
+	for c := range p.cells() {
+		id := c.id
+		if c.changes.len() > 1 && c.changes.items[1].At.Before(cut) {
+			c = p.cell(id)
+			trimSteps(&c.changes, cut, func(x MemberChange) time.Time { return x.At })
+		}
+		if c.want == absent && c.had == absent && len(c.open) == 0 && p.when(c.wantAt).Before(cut) && p.when(c.hadAt).Before(cut) {
+			p.forget(id)
 		}
 	}
 	p.dirty = true
@@ -151,7 +166,7 @@ func (p *plane) retain(cut time.Time) {
 // mentions reports that an endpoint still stands in a plane or a path.
 func (s *service) mentions(id EndpointID) bool {
 	for _, p := range s.planes() {
-		if p.cells[id] != nil {
+		if p.find(id) != nil {
 			return true
 		}
 	}

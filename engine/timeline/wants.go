@@ -115,7 +115,7 @@ func (ch *change) rewant(s *service, pods []*podState, cause func(*podState, *wa
 // adoptEdited joins a path with the one that its slice event had to root while
 // nothing was known to be behind it.
 func (ch *change) adoptEdited(s *service, made *path) {
-	c := s.slices.cells[made.Endpoint.EndpointID]
+	c := s.slices.find(made.Endpoint.EndpointID)
 	if c == nil || c.edited == nil {
 		return
 	}
