@@ -22,7 +22,7 @@ func (ch *change) onRules() {
 	n.generation, m.gens = r.Generation, nil
 	n.unknown = r.Unknown
 	n.lay(m, r.Layout)
-	if r.Baseline {
+	if r.Baseline || first {
 		n.dumpSeq, n.dumpGen = m.applied, r.Generation
 	}
 	if elsewhere != n.elsewhere {

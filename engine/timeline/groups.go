@@ -306,7 +306,10 @@ func (t *groupTimes) of(index int, at time.Time, gen uint32, clock clockError, c
 		}
 		return x
 	}
-	out := memberState{base: t.base, moved: t.moved, changes: make([]PlaneChange, len(t.changes))}
+	out := memberState{base: t.base, moved: t.moved}
+	if len(t.changes) > 0 {
+		out.changes = make([]PlaneChange, len(t.changes))
+	}
 	for i, c := range t.changes {
 		g := gen
 		if m := t.marks[i]; m != nil {
