@@ -37,7 +37,7 @@ func Instant(svc *timeline.Service, t time.Time) []InstantRow {
 	if svc.Endpoints != nil {
 		rows = append(rows, planeRows(svc, svc.Endpoints, "endpoints v1", t)...)
 	}
-	for _, p := range svc.Rules {
+	for _, p := range svc.Rules.All() {
 		rows = append(rows, planeRows(svc, p, p.ID.Node, t)...)
 	}
 	return rows
@@ -269,7 +269,7 @@ func EndpointText(e timeline.Endpoint) string {
 func Failing(svc *timeline.Service, t time.Time) string {
 	var worst share
 	node, others := "", 0
-	for _, p := range svc.Rules {
+	for _, p := range svc.Rules.All() {
 		c, ok := p.At(t)
 		if !ok || c.Knowledge != timeline.Known || c.Stopped == 0 || c.Have == 0 {
 			continue
