@@ -13,7 +13,8 @@ import (
 )
 
 // big is a large cluster that stands still, as a viewer of its API server and of
-// its nodes' agents gets to know it: all that it reads goes through the line codec.
+// its nodes' agents gets to know it. What agents tell goes through the line codec
+// and a stream for each.
 type big struct {
 	b                          testing.TB
 	services, endpoints, nodes int // endpoints of each Service
@@ -24,7 +25,8 @@ type big struct {
 	rv      uint64
 	gen     uint32
 	seq     []uint64 // of each agent's lines
-	ports   []collect.RulePort
+	labels  map[string]string
+	owner   *collect.Owner
 }
 
 // placeholder stands for the node's name in lines that are alike for all nodes. It
@@ -43,33 +45,26 @@ func (c *big) clusterIP(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{172, 20, byte(i >> 8), byte(i)})
 }
 
-// take gives the model an event as a line brings it.
-func (c *big) take(e collect.Event) {
-	line, err := collect.Marshal(e)
-	if err != nil {
-		c.b.Fatal(err)
-	}
-	if e, err = collect.Unmarshal(line); err != nil {
-		c.b.Fatal(err)
-	}
-	c.model.Apply(e)
-}
-
 func (c *big) object(src collect.SourceID, op collect.Op, kind, name, uid string, p collect.Payload) {
 	c.rv++
 	e := collect.Event{At: c.now, Source: src, Op: op, UID: uid, ResourceVersion: c.rv, Object: collect.ObjectKey{Kind: kind, Namespace: "default", Name: name}, Payload: p}
 	if kind == "Node" {
 		e.Object.Namespace = ""
 	}
-	c.take(e)
+	c.model.Apply(e)
 }
 
 func (c *big) podOf(i, j int, ready bool) *collect.Pod {
-	since := &collect.Condition{Status: true, Since: c.now.Truncate(time.Second).Add(-time.Hour)}
+	if j == 0 { // those of one owner come one after the other, and share these (collect/kube, sharer)
+		c.labels = map[string]string{"app": c.service(i), "pod-template-hash": "7d9c6f8b5c"}
+		c.owner = &collect.Owner{Kind: "ReplicaSet", Name: c.service(i) + "-7d9c6f8b5c", UID: "rs-" + c.service(i)}
+	}
+	since := c.now.Truncate(time.Second).Add(-time.Hour)
+	is := func() *collect.Condition { return &collect.Condition{Status: true, Since: since} }
 	p := &collect.Pod{
-		Labels: map[string]string{"app": c.service(i), "pod-template-hash": "7d9c6f8b5c"}, Node: bigNode((i + j) % c.nodes), Phase: "Running", IPs: []netip.Addr{c.ip(i, j)},
-		Owner: &collect.Owner{Kind: "ReplicaSet", Name: c.service(i) + "-7d9c6f8b5c", UID: "rs-" + c.service(i)}, Created: since.Since, Started: since.Since,
-		Scheduled: since, Initialized: since, ContainersReady: since, Ready: since, Revision: "7d9c6f8b5c",
+		Labels: c.labels, Node: bigNode((i + j) % c.nodes), Phase: "Running", IPs: []netip.Addr{c.ip(i, j)},
+		Owner: c.owner, Created: since, Started: since,
+		Scheduled: is(), Initialized: is(), ContainersReady: is(), Ready: is(), Revision: "7d9c6f8b5c",
 	}
 	if !ready {
 		p.Ready = &collect.Condition{Since: c.now.Truncate(time.Second), Reason: "ContainersNotReady"}
@@ -137,7 +132,7 @@ func (c *big) read(i int, lines [][]byte) {
 	}
 }
 
-// start brings the cluster in: what the API server lists, and the lines of the
+// newBig brings the cluster in: what the API server lists, and the lines of the
 // agents. The first node's log begins with its agent; of all others it was rotated,
 // so that they have keyframes with digests.
 func newBig(b testing.TB, services, endpoints, nodes int) *big {
@@ -145,6 +140,7 @@ func newBig(b testing.TB, services, endpoints, nodes int) *big {
 	for i := range nodes {
 		c.object(collect.SourceNodes, collect.OpListed, "Node", bigNode(i), "uid-"+bigNode(i), &collect.Node{Zone: "zone-a", Ready: &collect.Condition{Status: true}, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 168, byte(i >> 8), byte(i)})}})
 	}
+	var all []collect.RulePort
 	for i := range services {
 		name := c.service(i)
 		c.object(collect.SourceServices, collect.OpListed, "Service", name, "uid-"+name, &collect.Service{Kind: "ClusterIP", Selector: map[string]string{"app": name}, Families: []collect.Family{collect.IPv4},
@@ -159,10 +155,10 @@ func newBig(b testing.TB, services, endpoints, nodes int) *big {
 		}
 		c.object(collect.SourceEndpointSlices, collect.OpListed, "EndpointSlice", name+"-x7k2p", "slice-"+name, c.sliceOf(i, true))
 		c.object(collect.SourceEndpoints, collect.OpListed, "Endpoints", name, "ep-"+name, c.endpointsOf(i))
-		c.ports = append(c.ports, c.portOf(i, true))
+		all = append(all, c.portOf(i, true))
 	}
 	for _, s := range []collect.SourceID{collect.SourceNodes, collect.SourceServices, collect.SourcePods, collect.SourceEndpointSlices, collect.SourceEndpoints, collect.SourceDeployments, collect.SourceReplicaSets} {
-		c.take(collect.Event{At: c.now, Source: s, Payload: &collect.SourceState{State: collect.SourceSynced}})
+		c.model.Apply(collect.Event{At: c.now, Source: s, Payload: &collect.SourceState{State: collect.SourceSynced}})
 	}
 	c.settle()
 
@@ -170,7 +166,7 @@ func newBig(b testing.TB, services, endpoints, nodes int) *big {
 	parts := (services + perLine - 1) / perLine
 	var first, frame []collect.Payload
 	for part := range parts {
-		ports := c.ports[part*perLine : min((part+1)*perLine, services)]
+		ports := all[part*perLine : min((part+1)*perLine, services)]
 		first = append(first, &collect.Rules{Node: placeholder, Generation: c.gen, Layout: "kube-proxy-nftables", Baseline: true, Ports: ports, Part: part + 1, Parts: parts})
 		var keys []collect.KeyPort
 		for k := range ports {

@@ -33,17 +33,29 @@ type cell struct {
 	hadBaseline bool
 	// wasWanted: it was to be routable at some time.
 	wasWanted bool
+	class     diffClass
+	since     time.Time // of the difference
+	stopped   bool      // stale, and nothing can answer behind it
+	ports     []int32   // as last seen here
+	open      []*step
+	after     *aftermath // nil for most
+	changes   series[MemberChange]
+}
+
+// aftermath is what a cell remembers of steps that are over. They have it by a
+// pointer because there are very many cells.
+type aftermath struct {
 	// edited is the path that this cell's last change in the slices plane
 	// rooted, because nothing wanted the change.
 	edited *path
+	lost   []*step // superseded, the latest last
+}
 
-	class   diffClass
-	since   time.Time // of the difference
-	stopped bool      // stale, and nothing can answer behind it
-	ports   []int32   // as last seen here
-	open    []*step
-	lost    []*step // superseded, the latest last
-	changes series[MemberChange]
+func (c *cell) remember() *aftermath {
+	if c.after == nil {
+		c.after = &aftermath{}
+	}
+	return c.after
 }
 
 // plane is one plane of one Service: of its slices, of its Endpoints, of the

@@ -113,7 +113,6 @@ func (s *service) retain(cut time.Time) {
 	s.episodes.trim(n)
 	for p, t := range s.tracks {
 		trimSteps(&t.changes, cut, func(c PodChange) time.Time { return c.At })
-		t.view = nil
 		if p.forgettable(cut) {
 			delete(s.tracks, p)
 			p.watchers = slices.DeleteFunc(p.watchers, func(x *service) bool { return x == s })

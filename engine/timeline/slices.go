@@ -281,15 +281,17 @@ func (ch *change) sliceRoots(s *service, moved map[EndpointID]bool) func(Endpoin
 			if st := pickStep(c.open, d); st != nil && st.dir == d {
 				return st.path
 			}
-			for _, st := range slices.Backward(c.lost) {
-				if st.val == c.had && s.pathIDs[st.path.ID] == st.path {
-					return st.path // written by a controller that was behind
+			if c.after != nil {
+				for _, st := range slices.Backward(c.after.lost) {
+					if st.val == c.had && s.pathIDs[st.path.ID] == st.path {
+						return st.path // written by a controller that was behind
+					}
 				}
 			}
 		}
 		p := s.pathFor(ch.rootHere(), id, CauseSliceEdited, opOf(d), ch.moment())
 		if c != nil {
-			c.edited = p
+			c.remember().edited = p
 		}
 		return p
 	}

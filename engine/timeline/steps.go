@@ -139,10 +139,11 @@ const keepLost = 4
 // lose remembers a superseded step: a controller that has not heard yet may
 // still write what it wanted.
 func (c *cell) lose(s *step) {
-	if len(c.lost) == keepLost {
-		c.lost = slices.Delete(c.lost, 0, 1)
+	a := c.remember()
+	if len(a.lost) == keepLost {
+		a.lost = slices.Delete(a.lost, 0, 1)
 	}
-	c.lost = append(c.lost, s)
+	a.lost = append(a.lost, s)
 }
 
 // early reports that had came to be so because of the event that only now shows

@@ -116,12 +116,12 @@ func (ch *change) rewant(s *service, pods []*podState, cause func(*podState, *wa
 // nothing was known to be behind it.
 func (ch *change) adoptEdited(s *service, made *path) {
 	c := s.slices.find(made.Endpoint.EndpointID)
-	if c == nil || c.edited == nil {
+	if c == nil || c.after == nil || c.after.edited == nil {
 		return
 	}
-	q := c.edited
+	q := c.after.edited
 	if made.slice.Status == StatusArrived && q.Origin.At.Equal(made.slice.At) && s.pathIDs[q.ID] == q {
-		c.edited = nil
+		c.after.edited = nil
 		ch.m.adopt(made, q)
 	}
 }
