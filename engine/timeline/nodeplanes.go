@@ -69,12 +69,12 @@ func (n NodePlanes) Agreeing() int {
 		return sum
 	}
 	for _, g := range n.view.groups {
-		if agrees(g.times.changes) {
+		if n.view.shows(g) && agrees(g.times.changes) {
 			sum += g.n
 		}
 	}
 	for _, p := range n.view.singles {
-		if agrees(p.times.changes) {
+		if n.view.shows(p) && agrees(p.times.changes) {
 			sum++
 		}
 	}
