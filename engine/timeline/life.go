@@ -67,7 +67,7 @@ func (p *path) tellAfter() {
 	out := p.After.Unpublished
 	p.After = p.pod.after
 	p.After.Unpublished = out
-	if c := p.svc.slices.cells[p.Endpoint.EndpointID]; c != nil {
+	if c := p.svc.slices.find(p.Endpoint.EndpointID); c != nil {
 		p.After.Unpublished = Moment{}
 		if c.had == absent && !c.hadAt.IsZero() && !c.hadBaseline {
 			p.After.Unpublished = Moment{At: c.hadAt, NotBefore: c.hadNB}
