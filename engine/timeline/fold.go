@@ -124,6 +124,7 @@ func (s *service) merge(planes []*plane) {
 			enter(n, last.At, generationIn(last.Note), noted)
 		}
 	}
+	g.compact()
 	s.groups = append(s.groups, g)
 	s.dirty = true
 }

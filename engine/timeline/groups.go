@@ -202,6 +202,7 @@ func (g *plane) extract(n *node) *plane {
 	at, _ := g.group.start(n)
 	p := newPlane(s, PlaneID{Kind: PlaneRules, Node: n.name})
 	p.common, p.began = g.share(), at
+	p.root, p.rootFront = g.root, g.rootFront
 	p.waits, p.live, p.counts, p.class, p.ports = g.waits, g.live, g.counts, g.class, g.ports
 	p.gen = g.generationOf(n)
 	p.note = generationNote(p.gen)
@@ -237,6 +238,7 @@ func (g *plane) split(nodes []*node) *plane {
 	og.starts, og.latest, og.noted, og.notedSeq = g.group.starts, g.group.latest, g.group.noted, g.group.notedSeq
 	og.marks, og.earlyMarks = slices.Clone(g.group.marks), slices.Clone(g.group.earlyMarks)
 	o.common = g.share()
+	o.root, o.rootFront = g.root, g.rootFront
 	o.waits, o.live, o.counts, o.class, o.ports = g.waits, g.live, g.counts, g.class, g.ports
 	o.changes = series[PlaneChange]{items: slices.Clone(g.changes.items)}
 	o.base, o.moved, o.early = g.base, g.moved, slices.Clone(g.early)

@@ -115,7 +115,7 @@ func TestPlanesThatHaveSettledAreOneAgain(t *testing.T) {
 	m, loop := benchCluster(2, nodes)
 	m.opt.Retention = 20 * time.Second
 	s := m.service("default", "svc0")
-	if len(s.groups) != 1 || len(s.rules) != 0 {
+	if len(s.groups) != 1 || len(s.rules) != 0 || s.groups[0].root == nil || len(s.groups[0].own) > 0 {
 		t.Fatalf("%d groups and %d planes at the start", len(s.groups), len(s.rules))
 	}
 	for _, e := range loop {
@@ -131,7 +131,7 @@ func TestPlanesThatHaveSettledAreOneAgain(t *testing.T) {
 	for i := range 4 {
 		m.Apply(advance(end.Add(time.Duration(i+1) * time.Minute)))
 	}
-	if len(s.groups) != 1 || len(s.rules) != 0 || s.groups[0].group.n != nodes {
+	if len(s.groups) != 1 || len(s.rules) != 0 || s.groups[0].group.n != nodes || s.groups[0].root == nil {
 		t.Errorf("%d groups and %d planes after all was let go", len(s.groups), len(s.rules))
 	}
 	if is := whole(t, before, false); is != was {

@@ -131,6 +131,8 @@ type planeView struct {
 	times    groupTimes // of one node: as they are
 	arrivals []Arrival
 	common   map[EndpointID]*cell
+	root     *ruleClass // as in plane
+	infos    []valInfo  // by val
 	own      map[EndpointID]cellView
 	began    time.Time
 	ports    []collect.RulePort
@@ -200,8 +202,10 @@ func (p *plane) show() *planeView {
 		v.members, v.n, v.starts = slices.Clone(g.members), g.n, g.starts
 		v.times.marks, v.times.earlyMarks = g.marks, g.earlyMarks
 		v.common = p.share()
+		v.root, v.infos = p.root, p.svc.values.infos
 	} else {
 		v.common = p.common
+		v.root, v.infos = p.root, p.svc.values.infos
 		v.own = make(map[EndpointID]cellView, len(p.own))
 		for id, c := range p.own {
 			if c == nil {
@@ -367,9 +371,19 @@ func (v *rulesView) assemble(node string, state memberState, ports []collect.Rul
 // sorted are the members of the plane, by endpoint. Their times may be begun.
 func (p *planeView) sorted(meta map[EndpointID]endpointMeta) []Member {
 	out := make([]Member, 0, len(p.common)+len(p.own))
+	if p.root != nil {
+		out = slices.Grow(out, len(p.root.want))
+	}
 	add := func(id EndpointID, ports []int32, changes []MemberChange) {
 		if (id != EndpointID{}) && len(changes) > 0 {
 			out = append(out, Member{Endpoint: endpointOf(meta, id, ports), Changes: changes})
+		}
+	}
+	if p.root != nil {
+		for id, v := range p.root.want {
+			if _, replaced := p.own[id]; !replaced {
+				add(id, p.infos[v].ports, begunMember)
+			}
 		}
 	}
 	for id, c := range p.common {

@@ -67,8 +67,12 @@ type plane struct {
 	// in their place or beside them; nil for one that it has no more. See
 	// cells.go.
 	common, own map[EndpointID]*cell
-	began       time.Time // what begun stands for here
-	group       *group    // nil for a plane of one node or none
+	// root, when set, takes the place of common: all that it wants is had since
+	// begun, and so are the frontends rootFront.
+	root      *ruleClass
+	rootFront val
+	began     time.Time // what begun stands for here
+	group     *group    // nil for a plane of one node or none
 	// live: both had and wanted are known, so changes are steps.
 	live     bool
 	baseline bool

@@ -48,6 +48,7 @@ func (ch *change) plantFirst(s *service, n *node, ports []collect.RulePort) {
 	ch.plantGroup(g, class)
 	g.recordGroup(begun, ch.baseline, true)
 	ch.at = at
+	g.compact()
 	g.group.pristine = true
 	if ch.m.leftOut(n.name) && !g.counts.Agrees() {
 		g.extract(n)

@@ -149,7 +149,7 @@ func (p *plane) retain(cut time.Time) {
 		p.retainPast(cut)
 	}
 	trimBefore(&p.arrivals, cut, func(a Arrival) time.Time { return a.At })
-	for c := range p.cells() {
+	for c := range p.held() { // of root nothing is old
 		id := c.id
 		if c.changes.len() > 1 && c.changes.items[1].At.Before(cut) {
 			c = p.cell(id)

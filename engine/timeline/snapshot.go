@@ -162,10 +162,15 @@ func (p *plane) viewNow(m *Model) *Plane {
 	if s := m.sources[sourceOf(p.id)]; len(v.Changes) == 0 && s != nil && s.blind() {
 		v.Changes = []PlaneChange{{At: m.first, Knowledge: Blind}}
 	}
-	for _, c := range p.sortedCells() {
+	cells := p.sortedCells()
+	v.Members = make([]Member, 0, len(cells))
+	for _, c := range cells {
 		if (c.id != EndpointID{}) && c.changes.len() > 0 {
 			v.Members = append(v.Members, Member{Endpoint: p.svc.endpoint(c.id, c.ports), Changes: c.changes.view()})
 		}
+	}
+	if len(v.Members) == 0 {
+		v.Members = nil
 	}
 	p.view = v
 	return v
