@@ -45,6 +45,7 @@ test: deps cluster-bin build ## everything that must pass
 .PHONY: soak
 soak: deps cluster-bin build ## the long forms: many more random worlds, and what is measured
 	$(GO) test -timeout 60m ./engine/desired ./engine/timeline ./engine/lanes -rapid.checks=5000
+	$(GO) test -timeout 60m ./engine/timeline -run 'Reference|Prefix|Retention|Interleavings|HoweverClose' -rapid.checks=50000
 	$(GO) test -timeout 60m ./engine/rulesync -run TestRulesAreThoseOfTheRealKubeProxy -operations=2000
 	$(GO) test -C testdata/oracle . -rapid.checks=200000 -operations=2000 -timeout 30m
 	$(GO) test -count=1 -v -timeout 60m ./engine/cluster -instants=200 -arrivals=500 -operations=500

@@ -95,6 +95,13 @@ func TestArrowsPointOneWay(t *testing.T) {
 			},
 		},
 		{
+			"the reference is an opinion of its own: it knows what events are and nothing else",
+			func(p string) bool { return p == module+"/engine/timeline/reference" },
+			func(dep string, p pkg) bool {
+				return !p.Standard && dep != module+"/collect"
+			},
+		},
+		{
 			"nodes carry no cluster client, lab or screen",
 			func(p string) bool { return under(p, "cmd/kconverge-agent", "collect/agent") },
 			func(dep string, _ pkg) bool {
@@ -152,7 +159,7 @@ func TestArrowsPointOneWay(t *testing.T) {
 }
 
 // pureFolders are the folders whose code may not read a clock.
-var pureFolders = []string{"desired", "timeline", "lanes", "report"}
+var pureFolders = []string{"desired", "timeline", "timeline/reference", "lanes", "report"}
 
 func TestPurePackagesReadNoClock(t *testing.T) {
 	clocks := []string{"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"}

@@ -51,11 +51,8 @@ var begunMember = []MemberChange{{At: begun, Want: true, Have: true, Agrees: tru
 
 // rooted makes the cell of an endpoint that is wanted and had since begun.
 func (p *plane) rooted(id EndpointID, v val) *cell {
-	c := &cell{id: id, want: v, had: v, wantAt: begun, hadAt: begun, since: begun, hadBaseline: true, wasWanted: true, ports: p.svc.values.info(v).ports}
-	if (id != EndpointID{}) {
-		c.changes.items = begunMember
-	}
-	return c
+	return &cell{id: id, want: v, had: v, wantAt: begun, hadAt: begun, since: begun, hadBaseline: true, wasWanted: true,
+		ports: p.svc.values.info(v).ports, changes: series[MemberChange]{items: begunMember}}
 }
 
 // compact lets the class stand for the cells of a group's plane, if they are just
@@ -71,7 +68,10 @@ func (p *plane) compact() {
 		want := p.class.want[c.id]
 		if (c.id == EndpointID{}) {
 			want, front = c.want, c.want
-		} else if n++; !slices.Equal(c.changes.items, begunMember) {
+		} else {
+			n++
+		}
+		if !slices.Equal(c.changes.items, begunMember) {
 			return
 		}
 		root := p.rooted(c.id, want)

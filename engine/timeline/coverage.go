@@ -10,6 +10,7 @@ import (
 // coverageChanged makes coverage be told anew.
 func (m *Model) coverageChanged() {
 	m.coverage, m.expected, m.needs, m.ctx = nil, nil, nil, nil
+	m.standing.dirty, m.standing.view = true, nil
 	m.nodesDirty = true
 	for _, s := range m.services {
 		s.dirty = true
@@ -138,28 +139,55 @@ func (m *Model) blindPlanes(s *service, routed bool) map[PlaneID]string {
 		}
 		out[PlaneID{Kind: p}] = why
 	}
-	for _, x := range []struct {
-		id    collect.SourceID
-		plane PlaneKind
-	}{
-		{collect.SourcePods, PlanePods}, {collect.SourceEndpointSlices, PlaneSlices}, {collect.SourceEndpoints, PlaneEndpoints},
-	} {
-		if src := m.sources[x.id]; src != nil && src.blind() {
-			why := string(src.state)
-			if src.detail != "" {
-				why += ": " + src.detail
-			}
-			blind(x.plane, why)
-		} else if src != nil && src.gap != nil {
-			blind(x.plane, "not watched since "+src.gap.From.Format(time.TimeOnly)+" UTC: "+src.gap.Why)
+	out = m.blindSources()
+	for _, x := range observedPlanes {
+		if src := m.sources[x.source]; src != nil && !src.blind() && src.gap != nil {
+			blind(x.plane, notWatched(src.gap))
 		}
 	}
 	if routed && len(m.expectedNodes()) == 0 {
-		why := "nothing reads the rules of any node"
-		if a := m.sources[collect.SourceAgents]; a != nil && a.detail != "" {
-			why = a.detail
-		}
-		blind(PlaneRules, why)
+		blind(PlaneRules, m.whyNoRules())
 	}
 	return out
+}
+
+// observedPlanes are the planes other than rules, by the source of what they have.
+var observedPlanes = []struct {
+	source collect.SourceID
+	plane  PlaneKind
+}{
+	{collect.SourcePods, PlanePods}, {collect.SourceEndpointSlices, PlaneSlices}, {collect.SourceEndpoints, PlaneEndpoints},
+}
+
+func notWatched(g *Gap) string {
+	return "not watched since " + g.From.Format(time.TimeOnly) + " UTC: " + g.Why
+}
+
+// blindSources names the planes whose source will not tell anything; nil when there
+// is none.
+func (m *Model) blindSources() map[PlaneID]string {
+	var out map[PlaneID]string
+	for _, x := range observedPlanes {
+		src := m.sources[x.source]
+		if src == nil || !src.blind() {
+			continue
+		}
+		why := string(src.state)
+		if src.detail != "" {
+			why += ": " + src.detail
+		}
+		if out == nil {
+			out = map[PlaneID]string{}
+		}
+		out[PlaneID{Kind: x.plane}] = why
+	}
+	return out
+}
+
+// whyNoRules tells why no node is expected to have rules.
+func (m *Model) whyNoRules() string {
+	if a := m.sources[collect.SourceAgents]; a != nil && a.detail != "" {
+		return a.detail
+	}
+	return "nothing reads the rules of any node"
 }

@@ -14,6 +14,11 @@ func (ch *change) onRules() {
 	n := m.node(name)
 	elsewhere := r.Elsewhere()
 	first := !n.ruled && elsewhere == ""
+	if n.dumped = n.dumped || r.Baseline; !n.dumped {
+		// What it changes is not known: nothing has told what there was, or
+		// that was too long ago to be kept.
+		return
+	}
 	if r.Baseline && !first && ch.notBefore.IsZero() {
 		// A dump beside the notifications: what differs came about since
 		// the source last vouched.

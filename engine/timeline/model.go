@@ -36,6 +36,7 @@ type Model struct {
 	probes    map[string]*podProbes // by pod UID
 	podByIP   map[addr]*podState    // who was given an address last
 	marks     series[Mark]
+	standing  standing
 	reconcile *collect.ReconcileStep
 
 	// coverage of Services that kube-proxy routes, until something changes.
@@ -73,6 +74,7 @@ func New(o Options) *Model {
 		termingBy: map[string]int{},
 		probes:    map[string]*podProbes{},
 		podByIP:   map[addr]*podState{},
+		standing:  standing{nodes: map[string]*series[nodeChange]{}},
 	}
 }
 
@@ -156,7 +158,7 @@ type change struct {
 	baseline bool
 
 	// satisfied are the steps of the slices plane that this event's slice
-	// satisfied, by endpoint and in order.
+	// satisfied: by endpoint, and all in the order in which they were made.
 	satisfied    map[EndpointID][]*step
 	satisfiedAll []*step
 	// handedOver are endpoints in a node's rules whose address went over to
@@ -189,6 +191,7 @@ func (m *Model) apply(e collect.Event) {
 		ch.m.nodesDirty = ch.m.nodesDirty || !isKube(e.Source)
 	}
 	ch.finish()
+	m.recordStanding(ch.at)
 }
 
 // classifyEvent tells a baseline from news.

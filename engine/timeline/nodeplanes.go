@@ -53,6 +53,25 @@ func (n NodePlanes) Of(node string) *Plane {
 	return n.view.of(node)
 }
 
+// withHidden is All, and with it the planes of nodes that have nothing, while
+// kube-proxy leaves the Service alone. The list is the caller's.
+func (n NodePlanes) withHidden() []*Plane {
+	if n.view == nil {
+		return slices.Clone(n.list)
+	}
+	if n.view.routed {
+		return slices.Clone(n.All())
+	}
+	return n.view.make(true)
+}
+
+func (n NodePlanes) meta() map[EndpointID]endpointMeta {
+	if n.view == nil {
+		return nil
+	}
+	return n.view.meta
+}
+
 // Agreeing counts the nodes that are seen and whose rules are as wanted now. It
 // makes no planes where it can do without.
 func (n NodePlanes) Agreeing() int {
@@ -131,12 +150,14 @@ type planeView struct {
 	times    groupTimes // of one node: as they are
 	arrivals []Arrival
 	common   map[EndpointID]*cell
-	root     *ruleClass // as in plane
-	infos    []valInfo  // by val
-	own      map[EndpointID]cellView
-	began    time.Time
-	ports    []collect.RulePort
-	empty    bool
+	// root as in plane, and whether there are rootFront.
+	root      *ruleClass
+	rootFront bool
+	infos     []valInfo // by val
+	own       map[EndpointID]cellView
+	began     time.Time
+	ports     []collect.RulePort
+	empty     bool
 }
 
 type cellView struct {
@@ -202,10 +223,10 @@ func (p *plane) show() *planeView {
 		v.members, v.n, v.starts = slices.Clone(g.members), g.n, g.starts
 		v.times.marks, v.times.earlyMarks = g.marks, g.earlyMarks
 		v.common = p.share()
-		v.root, v.infos = p.root, p.svc.values.infos
+		v.root, v.rootFront, v.infos = p.root, p.rootFront != absent, p.svc.values.infos
 	} else {
 		v.common = p.common
-		v.root, v.infos = p.root, p.svc.values.infos
+		v.root, v.rootFront, v.infos = p.root, p.rootFront != absent, p.svc.values.infos
 		v.own = make(map[EndpointID]cellView, len(p.own))
 		for id, c := range p.own {
 			if c == nil {
@@ -278,16 +299,22 @@ func (v *rulesView) all() []*Plane {
 	if made := v.made.Value(); made != nil {
 		return made.planes
 	}
+	out := v.make(false)
+	v.made = weak.Make(&planeList{out})
+	return out
+}
+
+// make makes the planes; hidden tells whether those too that are not shown.
+func (v *rulesView) make(hidden bool) []*Plane {
 	var out []*Plane
 	for _, g := range v.groups {
-		if !v.shows(g) {
-			continue
+		if hidden || v.shows(g) {
+			h := g.history(v.meta)
+			g.members.each(func(i int) { out = append(out, v.member(g, i, h)) })
 		}
-		members := g.sorted(v.meta)
-		g.members.each(func(i int) { out = append(out, v.member(g, i, members)) })
 	}
 	for _, p := range v.singles {
-		if v.shows(p) {
+		if hidden || v.shows(p) {
 			out = append(out, v.plane(p))
 		}
 	}
@@ -295,7 +322,6 @@ func (v *rulesView) all() []*Plane {
 		out = append(out, v.blank(n))
 	}
 	slices.SortFunc(out, func(a, b *Plane) int { return cmp.Compare(a.ID.Node, b.ID.Node) })
-	v.made = weak.Make(&planeList{out})
 	return out
 }
 
@@ -319,7 +345,7 @@ func (v *rulesView) of(node string) *Plane {
 	if i, ok := v.ctx.index[node]; ok {
 		for _, g := range v.groups {
 			if g.members.has(i) && v.shows(g) {
-				return v.member(g, i, g.sorted(v.meta))
+				return v.member(g, i, g.history(v.meta))
 			}
 		}
 	}
@@ -337,14 +363,14 @@ func (v *rulesView) blank(node string) *Plane {
 // plane makes the plane of a node that has one of its own.
 func (v *rulesView) plane(p *planeView) *Plane {
 	t := &p.times
-	out := v.assemble(p.node, memberState{changes: t.changes, base: t.base, early: t.early}, p.ports)
+	out := v.ctx.assemble(v.service, p.node, memberState{changes: t.changes, base: t.base, early: t.early}, p.ports)
 	out.Arrivals = p.arrivals
-	out.Members = retimed(p.sorted(v.meta), p.began)
-	return out
+	out.Members, out.Frontends = p.history(v.meta).from(p.began)
+	return &out
 }
 
 // member makes the plane of a node in a group.
-func (v *rulesView) member(g *planeView, i int, members []Member) *Plane {
+func (v *rulesView) member(g *planeView, i int, h cellHistory) *Plane {
 	n := v.ctx.nodes[i]
 	at, gen, clock := time.Time{}, uint32(0), clockError{}
 	if n.birth != nil {
@@ -353,30 +379,44 @@ func (v *rulesView) member(g *planeView, i int, members []Member) *Plane {
 	if g.starts != nil {
 		at, gen = time.Unix(0, g.starts.at[i]).UTC(), g.starts.gen[i]
 	}
-	out := v.assemble(n.name, g.times.of(i, at, gen, clock, v.ctx.cut), g.ports)
-	out.Members = retimed(members, at)
-	return out
+	out := v.ctx.assemble(v.service, n.name, g.times.of(i, at, gen, clock, v.ctx.cut), g.ports)
+	out.Members, out.Frontends = h.from(at)
+	return &out
 }
 
-func (v *rulesView) assemble(node string, state memberState, ports []collect.RulePort) *Plane {
-	out := &Plane{ID: PlaneID{Kind: PlaneRules, Node: node}, Ports: ports}
-	out.Changes = withGaps(state.changes, v.ctx.gaps, out.ID)
-	if len(out.Changes) == 0 && v.ctx.blind[node] {
-		out.Changes = []PlaneChange{{At: v.ctx.first, Knowledge: Blind}}
+// assemble makes the plane of a node without its members.
+func (c *viewContext) assemble(service serviceKey, node string, state memberState, ports []collect.RulePort) Plane {
+	out := Plane{ID: PlaneID{Kind: PlaneRules, Node: node}, Ports: ports}
+	out.Changes = withGaps(state.changes, c.gaps, out.ID)
+	if len(out.Changes) == 0 && c.blind[node] {
+		out.Changes = []PlaneChange{{At: c.first, Knowledge: Blind}}
 	}
-	out.Past = pastOf(state.base, v.ctx.pasts[node].of(v.service, state.base), state.early)
+	out.Past = pastOf(state.base, c.pasts[node].of(service, state.base), state.early)
 	return out
 }
 
-// sorted are the members of the plane, by endpoint. Their times may be begun.
-func (p *planeView) sorted(meta map[EndpointID]endpointMeta) []Member {
-	out := make([]Member, 0, len(p.common)+len(p.own))
+// cellHistory is what a plane tells of its cells. Times may be begun.
+type cellHistory struct {
+	members   []Member // by endpoint
+	frontends []MemberChange
+}
+
+// from puts begun to its time.
+func (h cellHistory) from(began time.Time) ([]Member, []MemberChange) {
+	return retimed(h.members, began), retimedChanges(h.frontends, began)
+}
+
+func (p *planeView) history(meta map[EndpointID]endpointMeta) (h cellHistory) {
+	h.members = make([]Member, 0, len(p.common)+len(p.own))
 	if p.root != nil {
-		out = slices.Grow(out, len(p.root.want))
+		h.members = slices.Grow(h.members, len(p.root.want))
 	}
 	add := func(id EndpointID, ports []int32, changes []MemberChange) {
-		if (id != EndpointID{}) && len(changes) > 0 {
-			out = append(out, Member{Endpoint: endpointOf(meta, id, ports), Changes: changes})
+		switch {
+		case id == EndpointID{}:
+			h.frontends = changes
+		case len(changes) > 0:
+			h.members = append(h.members, Member{Endpoint: endpointOf(meta, id, ports), Changes: changes})
 		}
 	}
 	if p.root != nil {
@@ -384,6 +424,9 @@ func (p *planeView) sorted(meta map[EndpointID]endpointMeta) []Member {
 			if _, replaced := p.own[id]; !replaced {
 				add(id, p.infos[v].ports, begunMember)
 			}
+		}
+		if _, replaced := p.own[EndpointID{}]; !replaced && p.rootFront {
+			add(EndpointID{}, nil, begunMember)
 		}
 	}
 	for id, c := range p.common {
@@ -396,11 +439,8 @@ func (p *planeView) sorted(meta map[EndpointID]endpointMeta) []Member {
 			add(id, c.ports, c.changes)
 		}
 	}
-	slices.SortFunc(out, func(a, b Member) int { return compareIDs(a.Endpoint.EndpointID, b.Endpoint.EndpointID) })
-	if len(out) == 0 {
-		return nil
-	}
-	return out
+	slices.SortFunc(h.members, func(a, b Member) int { return compareIDs(a.Endpoint.EndpointID, b.Endpoint.EndpointID) })
+	return h
 }
 
 // retimed gives members with begun put to its time.
@@ -410,15 +450,20 @@ func retimed(members []Member, began time.Time) []Member {
 	}
 	out := slices.Clone(members)
 	for i := range out {
-		if !slices.ContainsFunc(out[i].Changes, func(c MemberChange) bool { return c.At.Equal(begun) }) {
-			continue
-		}
-		out[i].Changes = slices.Clone(out[i].Changes)
-		for j := range out[i].Changes {
-			if c := &out[i].Changes[j]; c.At.Equal(begun) {
-				c.At = began
-			}
-		}
+		out[i].Changes = retimedChanges(out[i].Changes, began)
 	}
 	return out
+}
+
+func retimedChanges(changes []MemberChange, began time.Time) []MemberChange {
+	if !slices.ContainsFunc(changes, func(c MemberChange) bool { return c.At.Equal(begun) }) {
+		return changes
+	}
+	changes = slices.Clone(changes)
+	for i := range changes {
+		if c := &changes[i]; c.At.Equal(begun) {
+			c.At = began
+		}
+	}
+	return changes
 }

@@ -19,7 +19,8 @@ type node struct {
 	exists bool
 	gone   time.Time // since when it does not exist any more; zero for others
 
-	ruled bool // its rules are known
+	ruled  bool // its rules are known
+	dumped bool // all of them were told at some time
 	// elsewhere: the rules that are read do not tell how the node routes
 	// Services, and this is why; then they count as not known.
 	elsewhere  string

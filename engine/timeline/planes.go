@@ -51,6 +51,12 @@ type aftermath struct {
 	lost   []*step // superseded, the latest last
 }
 
+func (a *aftermath) forgetLost() {
+	if a != nil {
+		a.lost = nil
+	}
+}
+
 func (c *cell) remember() *aftermath {
 	if c.after == nil {
 		c.after = &aftermath{}
@@ -223,24 +229,33 @@ func (p *plane) update(c *cell, before cell, at time.Time) {
 		c.wasWanted = true
 	}
 	c.class = p.classify(c)
-	if before.class == agrees && c.class != agrees {
+	if before.class == agrees && c.class != agrees && !c.agreedForNoTime(at) {
 		c.since = at
 	}
 	c.stopped = c.class == stale && p.svc.stopped(c.id)
 	add(c, 1)
 	p.touch()
 	p.dirty, p.svc.dirty = true, true
-	if (c.id != EndpointID{}) {
-		p.member(c, at)
-	}
+	p.member(c, at)
+}
+
+// agreedForNoTime reports that a difference was gone only between two parts of what
+// happens at this moment, so that it goes on.
+func (c *cell) agreedForNoTime(at time.Time) bool {
+	n := len(c.changes.items)
+	return n > 1 && c.changes.items[n-1].Agrees && !c.changes.items[n-2].Agrees && !at.After(c.changes.items[n-1].At)
 }
 
 func (p *plane) member(c *cell, at time.Time) {
-	m := MemberChange{At: at, Want: p.routable(c.want, c.id), Have: p.routable(c.had, c.id), Agrees: c.class == agrees}
+	m := MemberChange{At: at, Want: p.routable(c.want, c.id), Have: p.routable(c.had, c.id), Agrees: c.class == agrees,
+		Unexpected: c.class == unexpected, Stopped: c.stopped}
+	if (c.id == EndpointID{}) {
+		m.Want, m.Have = c.want != absent, c.had != absent
+	}
 	last, ok := c.changes.last()
 	switch {
 	case !ok:
-	case last.Want == m.Want && last.Have == m.Have && last.Agrees == m.Agrees:
+	case last == m.at(last.At):
 		return
 	case !m.At.After(last.At):
 		m.At = last.At
@@ -248,6 +263,12 @@ func (p *plane) member(c *cell, at time.Time) {
 		return
 	}
 	c.changes.append(m)
+}
+
+// at gives the same from another moment on.
+func (c MemberChange) at(t time.Time) MemberChange {
+	c.At = t
+	return c
 }
 
 // record writes the plane's state after an event, if it changed.

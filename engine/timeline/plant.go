@@ -184,8 +184,12 @@ func (ch *change) rereads(g *plane) bool {
 func (ch *change) dropRules(s *service, node string) {
 	n := ch.m.nodes[node]
 	ports := s.portsOf(n)
-	if p := s.rules[node]; p != nil {
+	p := s.rules[node]
+	if p != nil {
 		ch.closeOpen(p)
+	}
+	s.dropPlane(n, ch.at)
+	if p != nil {
 		p.setExcluded(true)
 		p.dropped = true
 		delete(s.rules, node)

@@ -251,40 +251,6 @@ func count(b bool) int {
 	return 0
 }
 
-// TestInterleavingsWithinTheWindowComeToTheSame: however late each watch is, as
-// long as it is within the window, the planes stand the same in the end, and the
-// same events are found to be behind the same steps of the slices.
-func TestInterleavingsWithinTheWindowComeToTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
-		for range rapid.IntRange(1, 20).Draw(t, "turns") {
-			w.turn()
-		}
-		end := w.now.Add(time.Second)
-		outcome := func(late time.Duration, label string) (map[string]string, []string) {
-			m := New(Options{})
-			for _, e := range w.delivered(late, label) {
-				m.Apply(e)
-			}
-			m.Apply(advance(end))
-			s := m.Snapshot()
-			var paths []string
-			for _, p := range s.Service("default", "web").Paths {
-				if p.Slice != nil {
-					paths = append(paths, fmt.Sprint(p.ID, " ", p.Cause, " ", p.Slice.Status))
-				}
-			}
-			slices.Sort(paths)
-			return told(s), paths
-		}
-		gotA, pathsA := outcome(0, "on time")
-		gotB, pathsB := outcome(29*time.Millisecond, "late by")
-		if !reflect.DeepEqual(gotA, gotB) || !slices.Equal(pathsA, pathsB) {
-			t.Fatalf("on time %v\n%s\nlate %v\n%s", gotA, strings.Join(pathsA, "\n"), gotB, strings.Join(pathsB, "\n"))
-		}
-	})
-}
-
 // TestSnapshotsAreDeterministicAndStay: the same events come to the same
 // snapshot, whether or not others were taken on the way, and a snapshot does not
 // change after it was handed out.

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -25,13 +26,14 @@ func (m *Model) retain() {
 	trimBefore(&m.marks, cut, func(x Mark) time.Time { return x.At })
 	m.gaps = slices.DeleteFunc(m.gaps, func(g *Gap) bool { return !g.To.IsZero() && g.To.Before(cut) })
 	for uid, p := range m.podsByUID {
-		if p.forgettable(cut) {
+		if p.forgettable(cut) && !slices.ContainsFunc(p.watchers, func(s *service) bool { return s.holds(p) }) {
 			delete(m.podsByUID, uid)
 			m.dropAddresses(p)
 		}
 	}
 	m.retainPasts(cut)
 	m.retainProbes(cut)
+	m.retainStanding(cut)
 	for _, s := range m.services {
 		s.retain(cut)
 	}
@@ -95,6 +97,19 @@ func trimSteps[T any](s *series[T], cut time.Time, at func(T) time.Time) {
 	s.trim(n)
 }
 
+// trimMember is trimSteps for what a plane had of one endpoint: a difference keeps
+// its beginning, by which its age is told.
+func trimMember(s *series[MemberChange], cut time.Time) {
+	n := 0
+	for n+1 < len(s.items) && s.items[n+1].At.Before(cut) {
+		n++
+	}
+	for n > 0 && !s.items[n].Agrees && !s.items[n-1].Agrees {
+		n--
+	}
+	s.trim(n)
+}
+
 func (s *service) retain(cut time.Time) {
 	for _, p := range slices.Clone(s.paths) {
 		if p.status() != StatusOpen && p.Origin.At.Before(cut) && p.ended().Before(cut) {
@@ -102,6 +117,8 @@ func (s *service) retain(cut time.Time) {
 		}
 	}
 	trimSteps(&s.wanted, cut, func(c Count) time.Time { return c.At })
+	trimSteps(&s.specs, cut, func(c specChange) time.Time { return c.at })
+	trimBefore(&s.dropped, cut, func(d droppedPlane) time.Time { return d.at })
 	trimBefore(&s.marks, cut, func(x Mark) time.Time { return x.At })
 	n := 0
 	for n < len(s.episodes.items) && !s.episodes.items[n].End.IsZero() && s.episodes.items[n].End.Before(cut) {
@@ -113,7 +130,7 @@ func (s *service) retain(cut time.Time) {
 	s.episodes.trim(n)
 	for p, t := range s.tracks {
 		trimSteps(&t.changes, cut, func(c PodChange) time.Time { return c.At })
-		if p.forgettable(cut) {
+		if p.forgettable(cut) && !s.holds(p) {
 			delete(s.tracks, p)
 			p.watchers = slices.DeleteFunc(p.watchers, func(x *service) bool { return x == s })
 		}
@@ -127,7 +144,7 @@ func (s *service) retain(cut time.Time) {
 		}
 	}
 	for id := range s.meta {
-		if !s.mentions(id) {
+		if !s.mentions(id) && !s.routedUnseen(id.IP) {
 			s.ownMeta()
 			delete(s.meta, id)
 			if s.owner[id.IP] == id.UID {
@@ -153,13 +170,22 @@ func (p *plane) retain(cut time.Time) {
 		id := c.id
 		if c.changes.len() > 1 && c.changes.items[1].At.Before(cut) {
 			c = p.cell(id)
-			trimSteps(&c.changes, cut, func(x MemberChange) time.Time { return x.At })
+			trimMember(&c.changes, cut)
 		}
 		if c.want == absent && c.had == absent && len(c.open) == 0 && p.when(c.wantAt).Before(cut) && p.when(c.hadAt).Before(cut) {
 			p.forget(id)
 		}
 	}
 	p.dirty = true
+}
+
+// holds reports that a plane still has an endpoint of the pod: that nothing answers
+// behind it must stay known.
+func (s *service) holds(p *podState) bool {
+	return slices.ContainsFunc(p.ips, func(ip addr) bool {
+		id := EndpointID{UID: p.uid, IP: ip}
+		return slices.ContainsFunc(s.planes(), func(pl *plane) bool { return pl.has(id) })
+	})
 }
 
 // mentions reports that an endpoint still stands in a plane or a path.
@@ -170,6 +196,19 @@ func (s *service) mentions(id EndpointID) bool {
 		}
 	}
 	return slices.ContainsFunc(s.paths, func(p *path) bool { return p.Endpoint.EndpointID == id })
+}
+
+// routedUnseen reports that the rules of a node without a plane, which does not exist
+// but may come back, still have the address.
+func (s *service) routedUnseen(ip addr) bool {
+	for _, n := range s.m.nodes {
+		for i := range n.loose[s] {
+			if slices.ContainsFunc(n.loose[s][i].Endpoints, func(ap netip.AddrPort) bool { return ap.Addr().Unmap() == ip }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ended is the last moment of the path.

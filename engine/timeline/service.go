@@ -30,6 +30,8 @@ type service struct {
 	wants   map[*podState][]wantEntry
 	lanes   [2]laneCount // IPv4, IPv6
 	wanted  series[Count]
+	specs   series[specChange]
+	dropped series[droppedPlane]
 	epSlice map[string]*sliceState
 	// sliceRemoved is when one was deleted last.
 	sliceRemoved time.Time

@@ -46,6 +46,7 @@ func (ch *change) onService() {
 		ch.bringLive(s)
 	}
 	s.spec, s.exists = now, !gone
+	s.recordSpec(ch.at)
 	s.unclass()
 	if gone {
 		s.deleted = ch.at
@@ -68,15 +69,59 @@ func (ch *change) onService() {
 	}
 	affected := ch.remember(n, s)
 	var cause func(*podState, *wantDelta) Cause
-	if !ch.baseline {
+	// A Service that loses its selector has what its slices have from here on:
+	// nothing has to move.
+	if !ch.baseline && !(managed && !s.managed()) {
 		cause = func(p *podState, _ *wantDelta) Cause { return serviceCause(old, now, created, gone, p) }
 	}
 	ch.rewant(s, affected, cause)
 	if m.ready(collect.SourceEndpointSlices) {
 		ch.rereadSlices(s)
+		if !managed && s.managed() {
+			ch.disclaim(s)
+		}
 	}
 	ch.rereadLegacy(s)
 	ch.rerule(s, ch.serviceRoots(s, old, created, gone))
+}
+
+// recordSpec writes down what the Service is from now on.
+func (s *service) recordSpec(at time.Time) {
+	c := specChange{at, s.spec, s.exists}
+	if last, ok := s.specs.last(); ok && !at.After(last.at) {
+		c.at = last.at
+		s.specs.replaceLast(c)
+		return
+	}
+	s.specs.append(c)
+}
+
+// disclaim gives up what was wanted of the slices only because it was there: from
+// here on the Service's pods say what is wanted, and of what is in slices only
+// that which other managers publish stays their business.
+func (ch *change) disclaim(s *service) {
+	keep := map[EndpointID]bool{}
+	for _, pub := range s.publishedBy() {
+		keep[pub.id] = pub.foreign
+	}
+	for _, entries := range s.wants {
+		for i := range entries {
+			keep[entries[i].id] = true
+		}
+	}
+	for id := range s.mirror {
+		keep[id] = true // see remirror
+	}
+	for _, c := range s.slices.sortedCells() {
+		if c.want == absent || keep[c.id] {
+			continue
+		}
+		var pathOf func(direction) *path
+		if !ch.baseline {
+			pathOf = func(d direction) *path { return s.pathFor(ch.rootHere(), c.id, ch.serviceCause, opOf(d), ch.moment()) }
+		}
+		ch.setWant(s.slices, c.id, absent, pathOf)
+	}
 }
 
 // remember brings the Service's members in line with its selector and returns

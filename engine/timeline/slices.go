@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -215,6 +216,9 @@ func (ch *change) rereadSlices(s *service) map[EndpointID]bool {
 			s.unpublished(id)
 		}
 	}
+	slices.SortStableFunc(ch.satisfiedAll, func(a, b *step) int {
+		return cmp.Or(a.hop.Step.Compare(b.hop.Step), cmp.Compare(a.rv, b.rv))
+	})
 	var ips []addr
 	for ip := range best {
 		ips = append(ips, ip)
@@ -283,7 +287,7 @@ func (ch *change) sliceRoots(s *service, moved map[EndpointID]bool) func(Endpoin
 			}
 			if c.after != nil {
 				for _, st := range slices.Backward(c.after.lost) {
-					if st.val == c.had && s.pathIDs[st.path.ID] == st.path {
+					if st.val == c.had && ch.at.Sub(st.lostAt) <= ch.m.opt.Budgets.Slices && s.pathIDs[st.path.ID] == st.path {
 						return st.path // written by a controller that was behind
 					}
 				}

@@ -1,7 +1,6 @@
 package timeline
 
 import (
-	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -47,6 +46,7 @@ func (s *service) viewNow() *Service {
 		Coverage: s.m.coverageOf(s, why == ""), Workloads: s.workloads(),
 		Wanted: s.wanted.view(), Pods: s.trackViews(), SliceList: s.sliceViews(),
 		Episodes: s.episodeViews(), Marks: s.marks.view(),
+		specs: s.specs.view(), dropped: s.dropped.view(), hist: s.m.historyNow(),
 	}
 	v.Slices = s.slices.viewNow(s.m)
 	if s.m.sources[sourceOf(s.endpoints.id)] != nil {
@@ -107,10 +107,7 @@ func (s *service) judge(v *Service) {
 			}
 		}
 	}
-	slices.SortFunc(v.Differences, func(a, b Difference) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Plane.Kind, b.Plane.Kind), cmp.Compare(a.Plane.Node, b.Plane.Node),
-			compareIDs(a.Endpoint.EndpointID, b.Endpoint.EndpointID))
-	})
+	sortDifferences(v.Differences)
 }
 
 // differ are the plane's differences, those of each node.
@@ -165,7 +162,9 @@ func (p *plane) viewNow(m *Model) *Plane {
 	cells := p.sortedCells()
 	v.Members = make([]Member, 0, len(cells))
 	for _, c := range cells {
-		if (c.id != EndpointID{}) && c.changes.len() > 0 {
+		if (c.id == EndpointID{}) {
+			v.Frontends = c.changes.view()
+		} else if c.changes.len() > 0 {
 			v.Members = append(v.Members, Member{Endpoint: p.svc.endpoint(c.id, c.ports), Changes: c.changes.view()})
 		}
 	}

@@ -21,6 +21,8 @@ type step struct {
 	val  val
 	dir  direction
 	rv   uint64 // of the event that made it
+	// lostAt is when it was superseded.
+	lostAt time.Time
 }
 
 // hopState is a Hop with the plane it belongs to.
@@ -96,7 +98,7 @@ func (ch *change) step(p *plane, c *cell, from, to val, pathOf func(direction) *
 		}
 		overtaken = true
 		ch.close(s, StatusSuperseded)
-		c.lose(s)
+		c.lose(s, ch.at)
 	}
 	clear(c.open[len(keep):])
 	c.open = keep
@@ -138,7 +140,8 @@ const keepLost = 4
 
 // lose remembers a superseded step: a controller that has not heard yet may
 // still write what it wanted.
-func (c *cell) lose(s *step) {
+func (c *cell) lose(s *step, at time.Time) {
+	s.lostAt = at
 	a := c.remember()
 	if len(a.lost) == keepLost {
 		a.lost = slices.Delete(a.lost, 0, 1)
@@ -180,6 +183,9 @@ func (ch *change) setHad(p *plane, id EndpointID, v val) {
 	c.hadRV = ch.e.ResourceVersion
 	if p.live {
 		ch.arrivals(p, c)
+	}
+	if c.had == c.want {
+		c.after.forgetLost() // whoever wrote it has heard of everything
 	}
 	p.update(c, before, ch.at)
 }
@@ -234,6 +240,7 @@ func (ch *change) close(s *step, status Status) {
 func (ch *change) closeCell(c *cell) {
 	for _, s := range c.open {
 		ch.close(s, StatusSuperseded)
+		c.lose(s, ch.at)
 	}
 	clear(c.open)
 	c.open = c.open[:0]

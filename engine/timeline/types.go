@@ -272,6 +272,9 @@ type MemberChange struct {
 	Want, Have bool // routable
 	// Agrees is false when they differ in anything (a port, a condition).
 	Agrees bool
+	// Unexpected: it is had and never was wanted. Stopped: it is stale, and
+	// nothing answers behind it.
+	Unexpected, Stopped bool
 }
 
 // Member is the history of one endpoint in one plane.
@@ -297,6 +300,9 @@ type Plane struct {
 	ID      PlaneID
 	Changes []PlaneChange // by time
 	Members []Member      // by endpoint: IP, then UID
+	// Frontends is the history of the Service's own frontends in a node's rules:
+	// Want and Have tell whether there should be and are any.
+	Frontends []MemberChange
 	// Arrivals are the hops that arrived here, by time: lags to write on the
 	// lane.
 	Arrivals []Arrival

@@ -134,6 +134,11 @@ type Service struct {
 	Paths     []*Path   // by origin, then ID
 	Episodes  []Episode // by start
 	Marks     []Mark    // those of the Service
+
+	// What At needs beside these.
+	specs   []specChange
+	dropped []droppedPlane
+	hist    *history
 }
 
 // Plane returns the plane with the id, or nil.

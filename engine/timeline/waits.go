@@ -55,9 +55,14 @@ func (ch *change) endWait(p *plane) {
 	p.recount(func() { p.waits = false })
 	p.touch()
 	for _, c := range p.sortedCells() {
+		c = p.cell(c.id)
 		if c.class != agrees {
-			p.cell(c.id).since = ch.at
+			c.since = ch.at
 		}
+		// What it had and was compared with before is nothing that its lane may
+		// tell.
+		c.changes = series[MemberChange]{}
+		p.member(c, ch.at)
 	}
 }
 

@@ -311,12 +311,16 @@ func (w *world) turn() {
 // delivered gives the events as watches deliver them that are each a little
 // late, and keep their own order.
 func (w *world) delivered(most time.Duration, label string) []collect.Event {
-	out := slices.Clone(w.events)
+	return delivered(w.t, w.events, most, label)
+}
+
+func delivered(t *rapid.T, events []collect.Event, most time.Duration, label string) []collect.Event {
+	out := slices.Clone(events)
 	last := map[collect.SourceID]time.Time{}
 	for i := range out {
 		e := &out[i]
 		if most > 0 {
-			e.At = e.At.Add(time.Duration(rapid.Int64Range(0, int64(most-1)).Draw(w.t, label)))
+			e.At = e.At.Add(time.Duration(rapid.Int64Range(0, int64(most-1)).Draw(t, label)))
 		}
 		if e.At.Before(last[e.Source]) {
 			e.At = last[e.Source]
