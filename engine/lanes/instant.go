@@ -31,14 +31,15 @@ type InstantRow struct {
 // differences.
 func Instant(svc *timeline.Service, t time.Time) []InstantRow {
 	rows := []InstantRow{wantedRow(svc, t)}
-	if svc.Slices != nil {
-		rows = append(rows, planeRows(svc, svc.Slices, "slices", t)...)
+	in := svc.At(t)
+	if in.Slices != nil {
+		rows = append(rows, planeRows(in.Slices, "slices", t)...)
 	}
-	if svc.Endpoints != nil {
-		rows = append(rows, planeRows(svc, svc.Endpoints, "endpoints v1", t)...)
+	if in.Endpoints != nil {
+		rows = append(rows, planeRows(in.Endpoints, "endpoints v1", t)...)
 	}
-	for _, p := range svc.Rules.All() {
-		rows = append(rows, planeRows(svc, p, p.ID.Node, t)...)
+	for _, p := range in.Rules {
+		rows = append(rows, planeRows(p, p.ID.Node, t)...)
 	}
 	return rows
 }
@@ -133,29 +134,27 @@ func wantedFamilies(svc *timeline.Service, t time.Time) (four, six int) {
 	return four, six
 }
 
-func planeRows(svc *timeline.Service, p *timeline.Plane, label string, t time.Time) []InstantRow {
-	c, ok := p.At(t)
+func planeRows(p *timeline.PlaneInstant, label string, t time.Time) []InstantRow {
 	head := InstantRow{Plane: label, Key: p.ID.String()}
-	if !ok {
-		if c, ok := p.Past.At(t); ok {
-			return []InstantRow{pastRow(head, p.ID, c)}
-		}
+	switch {
+	case p.Knowledge == timeline.Blind:
+		head.Set, head.Diff, head.Tone = "?", "nothing observes it", Dim
+		return []InstantRow{head}
+	case !p.Seen && p.Claimed:
+		return []InstantRow{pastRow(head, p.ID, p.Past)}
+	case !p.Seen:
 		head.Set, head.Diff, head.Tone = "·", "not seen yet", Dim
 		return []InstantRow{head}
 	}
-	head.Set, head.Note = strconv.Itoa(c.Have), c.Note
-	switch c.Knowledge {
-	case timeline.Blind:
-		head.Set, head.Diff, head.Tone = "?", "nothing observes it", Dim
-		return []InstantRow{head}
-	case timeline.InGap:
+	head.Set, head.Note = strconv.Itoa(p.Have), p.Note
+	if p.Knowledge == timeline.InGap {
 		head.Diff, head.Tone = "not known: in a gap", Warn
 		return []InstantRow{head}
 	}
-	diffs := differences(svc, p, t)
+	diffs := differences(p, t)
 	if len(diffs) == 0 {
 		head.Diff, head.Tone = "=", Good
-		if !c.Agrees() {
+		if !p.Agrees() {
 			// The frontends differ, not an endpoint.
 			head.Diff, head.Tone = "frontends differ", Warn
 		}
@@ -170,85 +169,27 @@ func planeRows(svc *timeline.Service, p *timeline.Plane, label string, t time.Ti
 	return diffs
 }
 
-// differences are those of one plane at t, the oldest first.
-func differences(svc *timeline.Service, p *timeline.Plane, t time.Time) []InstantRow {
-	type diff struct {
-		InstantRow
-		since time.Time
-	}
-	var list []diff
-	for i := range p.Members {
-		m := &p.Members[i]
-		c := m.At(t)
-		if c.At.IsZero() || c.Want == c.Have && c.Agrees {
+// differences are those of one plane's endpoints at t, the oldest first.
+func differences(p *timeline.PlaneInstant, t time.Time) []InstantRow {
+	var out []InstantRow
+	for _, d := range p.Differences {
+		if !d.Endpoint.IP.IsValid() {
 			continue
 		}
-		d := diff{since: differsSince(m, t)}
 		sign := "~"
-		switch {
-		case c.Want && !c.Have:
+		switch d.Kind {
+		case "missing":
 			sign = Minus
-		case c.Have && !c.Want:
+		case "stale", "unexpected":
 			sign = "+"
 		}
-		d.Diff, d.Pod, d.Tone = sign+" "+EndpointText(m.Endpoint), m.Endpoint.Pod, Warn
-		d.Note = "for " + Duration(t.Sub(d.since))
-		if m.Endpoint.IP == (netip.Addr{}) {
-			d.Diff = sign + " frontends"
+		r := InstantRow{Diff: sign + " " + EndpointText(d.Endpoint), Pod: d.Endpoint.Pod, Note: "for " + Duration(t.Sub(d.Since)), Tone: Warn}
+		if !d.Stopped.IsZero() {
+			r.Note, r.Tone = "stopped "+Duration(t.Sub(d.Stopped)), Bad
 		}
-		if sign == "+" {
-			if stop := stoppedSince(svc, m.Endpoint.UID, t); !stop.IsZero() {
-				// A backend that stopped before it became stale counts from
-				// when it became stale.
-				if stop.Before(d.since) {
-					stop = d.since
-				}
-				d.Note, d.Tone = "stopped "+Duration(t.Sub(stop)), Bad
-			}
-		}
-		list = append(list, d)
-	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].since.Before(list[j].since) })
-	out := make([]InstantRow, len(list))
-	for i := range list {
-		out[i] = list[i].InstantRow
+		out = append(out, r)
 	}
 	return out
-}
-
-// differsSince is when the difference that exists at t began.
-func differsSince(m *timeline.Member, t time.Time) time.Time {
-	var since time.Time
-	for _, c := range m.Changes {
-		if c.At.After(t) {
-			break
-		}
-		if c.Want == c.Have && c.Agrees {
-			since = time.Time{}
-		} else if since.IsZero() {
-			since = c.At
-		}
-	}
-	return since
-}
-
-// stoppedSince is when the pod with the UID had stopped as of t, or zero.
-func stoppedSince(svc *timeline.Service, uid string, t time.Time) time.Time {
-	for i := range svc.Pods {
-		p := &svc.Pods[i]
-		if p.UID != uid {
-			continue
-		}
-		for _, c := range p.Changes {
-			if c.At.After(t) {
-				break
-			}
-			if c.Phase == timeline.PodStopped || c.Phase == timeline.PodGone {
-				return c.At
-			}
-		}
-	}
-	return time.Time{}
 }
 
 // EndpointText is an endpoint's address with its port when it has just one:
@@ -279,7 +220,7 @@ func Failing(svc *timeline.Service, t time.Time) string {
 		if dualStack(svc) {
 			// A connection is of one family, whose rules know nothing of the
 			// other's endpoints.
-			here = worstFamily(svc, p, t)
+			here = worstFamily(p, t)
 		}
 		if node == "" || here.stopped*worst.have > worst.stopped*here.have {
 			node, worst = p.ID.Node, here
@@ -307,7 +248,7 @@ type share struct {
 
 // worstFamily is the family that more of what a node routes to in it has
 // stopped; IPv4 among equals.
-func worstFamily(svc *timeline.Service, p *timeline.Plane, t time.Time) share {
+func worstFamily(p *timeline.Plane, t time.Time) share {
 	shares := [2]share{{family: collect.IPv4}, {family: collect.IPv6}}
 	for i := range p.Members {
 		m := &p.Members[i]
@@ -320,7 +261,7 @@ func worstFamily(svc *timeline.Service, p *timeline.Plane, t time.Time) share {
 			f = &shares[1]
 		}
 		f.have++
-		if !c.Want && !stoppedSince(svc, m.Endpoint.UID, t).IsZero() {
+		if c.Stopped {
 			f.stopped++
 		}
 	}

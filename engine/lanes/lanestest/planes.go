@@ -98,7 +98,10 @@ func (s Spec) plane(id timeline.PlaneID, lag func(Lags) (step, arrival time.Dura
 		}
 		for i := range touched {
 			c := timeline.MemberChange{At: t, Want: want[i], Have: have[i], Agrees: want[i] == have[i]}
-			if last := members[i].At(t); last.At.IsZero() || last.Want != c.Want || last.Have != c.Have {
+			stop := s.Pods[i].Stop
+			c.Stopped = c.Have && !c.Want && !stop.IsZero() && !stop.After(t)
+			last := members[i].At(t)
+			if last.At.IsZero() || last.Want != c.Want || last.Have != c.Have || last.Stopped != c.Stopped {
 				members[i].Changes = append(members[i].Changes, c)
 			}
 		}
@@ -198,6 +201,9 @@ func (s Spec) state(svc *timeline.Service) {
 				continue
 			}
 			d := timeline.Difference{Plane: p.ID, Endpoint: m.Endpoint, Kind: "missing", Since: c.At}
+			for i := len(m.Changes) - 1; i >= 0 && !m.Changes[i].Agrees; i-- {
+				d.Since = m.Changes[i].At
+			}
 			if c.Have {
 				d.Kind = "stale"
 			}
