@@ -24,7 +24,7 @@ func manyServices() *timeline.Snapshot {
 			svc.State, svc.Since = timeline.Stalled, snap.Now.Add(-14*time.Second)
 			svc.Differences = []timeline.Difference{{Plane: timeline.PlaneID{Kind: timeline.PlaneSlices}, Kind: "missing", Since: svc.Since}}
 		case 2:
-			svc.RoutedByProxy, svc.WhyNot, svc.Rules = false, "headless: clients get the addresses from DNS", nil
+			svc.RoutedByProxy, svc.WhyNot, svc.Rules = false, "headless: clients get the addresses from DNS", timeline.NodePlanes{}
 			svc.Coverage = timeline.Coverage{}
 		case 3:
 			svc.Deleted = snap.Now.Add(-time.Minute)
@@ -67,7 +67,7 @@ func hostile() *timeline.Snapshot {
 		}
 		p.Slice.Note = evil[(i+1)%len(evil)]
 	}
-	for _, p := range append([]*timeline.Plane{svc.Slices, svc.Endpoints}, svc.Rules...) {
+	for _, p := range append([]*timeline.Plane{svc.Slices, svc.Endpoints}, svc.Rules.All()...) {
 		for i := range p.Members {
 			p.Members[i].Endpoint.Pod = evil[i%len(evil)]
 		}

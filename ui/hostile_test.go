@@ -127,7 +127,7 @@ func bare() *timeline.Snapshot {
 		Services: []*timeline.Service{
 			{}, {Namespace: "default", Name: "web", Paths: paths, Episodes: []timeline.Episode{{}, {N: 2, Start: now.Add(time.Minute)}}, Pods: []timeline.PodTrack{{}}},
 			{Namespace: "default", Name: "planes", RoutedByProxy: true, Slices: &timeline.Plane{}, Endpoints: &timeline.Plane{ID: timeline.PlaneID{Kind: timeline.PlaneEndpoints}},
-				Rules:       []*timeline.Plane{{ID: rules, Members: []timeline.Member{{}, {Changes: []timeline.MemberChange{{At: now, Have: true}}}}, Changes: []timeline.PlaneChange{{At: now, Have: 1, Unexpected: 1, Knowledge: timeline.Known}}}},
+				Rules:       timeline.PlanesOf(&timeline.Plane{ID: rules, Members: []timeline.Member{{}, {Changes: []timeline.MemberChange{{At: now, Have: true}}}}, Changes: []timeline.PlaneChange{{At: now, Have: 1, Unexpected: 1, Knowledge: timeline.Known}}}),
 				Differences: []timeline.Difference{{}}, Spec: &collect.Service{}, Paths: paths},
 		},
 	}

@@ -160,9 +160,9 @@ func TestOnASmallScreenPodsGiveWayToTheNodes(t *testing.T) {
 	snap := lanestest.Converging()
 	svc := snap.Services[0]
 	for i := 4; i <= 6; i++ {
-		p := *svc.Rules[2]
+		p := *svc.Rules.All()[2]
 		p.ID.Node = fmt.Sprintf("node-%d", i)
-		svc.Rules = append(svc.Rules, &p)
+		svc.Rules = timeline.PlanesOf(append(svc.Rules.All(), &p)...)
 	}
 	newScreen(t, 80, 24, nil).show(snap).has("▸ 7 pods", "5, 2 gone", "slices (1)", "node-1", "node-6", "reconciler").lacks("x7k2p │")
 }

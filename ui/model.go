@@ -260,8 +260,12 @@ func shapeOf(s *timeline.Snapshot) uint64 {
 		}
 		plane(v.Slices)
 		plane(v.Endpoints)
-		for _, p := range v.Rules {
-			plane(p)
+		stamp := v.Rules.Stamp()
+		add(int(stamp))
+		if stamp == 0 {
+			for _, p := range v.Rules.All() {
+				plane(p)
+			}
 		}
 	}
 	for i := range s.Nodes {

@@ -51,6 +51,7 @@ type feed struct {
 	group  *group
 	clock  collect.Clock
 	timing timing
+	alike  sharer
 
 	mu      sync.Mutex
 	entries map[objectName]entry

@@ -70,6 +70,7 @@ func (f *feed) trimList(list runtime.Object) (runtime.Object, error) {
 		if err != nil {
 			return err
 		}
+		f.alike.share(it.payload)
 		out.Items = append(out.Items, it)
 		return nil
 	})
@@ -268,6 +269,7 @@ func (s *stream) trim(ctx context.Context, ev watch.Event) watch.Event {
 		st := apierrors.NewInternalError(err).Status()
 		return watch.Event{Type: watch.Error, Object: &st}
 	}
+	s.feed.alike.share(it.payload)
 	ev.Object = it
 	return ev
 }

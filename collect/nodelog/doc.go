@@ -19,6 +19,7 @@
 //
 // It may import client-go, collect and collect/agent; nothing of engine or ui.
 //
-// Start with stream.go (what a line does), then bound.go and causes.go (clocks),
+// Start with stream.go (what a line does) and table.go (what nodes have in common is
+// kept once), then bound.go and causes.go (clocks),
 // file.go, pods.go and podlog.go (where lines come from).
 package nodelog

@@ -81,12 +81,7 @@ func (h *history) touch(t *table, k *collect.RulePortKey) {
 	n := serviceName{k.Namespace, k.Service}
 	if h.ports[n] == nil {
 		prefix := n.namespace + "\x00" + n.service + "\x00"
-		for name := range t.ports {
-			if strings.HasPrefix(name, prefix) {
-				h.ports[n] = append(h.ports[n], name)
-			}
-		}
-		slices.Sort(h.ports[n])
+		h.ports[n] = t.namesOf(prefix)
 	}
 	if _, ok := h.touched[n]; !ok {
 		h.touched[n] = h.routed(t, n)
@@ -103,7 +98,7 @@ func (h *history) touchAll(t *table) {
 		return
 	}
 	fresh := map[serviceName][]string{}
-	for name, p := range t.ports {
+	for name, p := range t.each() {
 		if n := (serviceName{p.Namespace, p.Service}); h.ports[n] == nil {
 			fresh[n] = append(fresh[n], name)
 		}
@@ -112,7 +107,7 @@ func (h *history) touchAll(t *table) {
 		slices.Sort(names)
 		h.ports[n] = names
 	}
-	for _, p := range t.ports {
+	for _, p := range t.each() {
 		h.touch(t, &p.RulePortKey)
 	}
 }
@@ -123,7 +118,7 @@ func (h *history) routed(t *table, n serviceName) routed {
 	var r routed
 	addrs := map[netip.Addr]struct{}{}
 	for _, name := range h.ports[n] {
-		p := t.ports[name]
+		p := t.find(name)
 		if p == nil {
 			continue
 		}
@@ -152,6 +147,7 @@ func (h *history) write(t *table, at, notBefore time.Time, generation uint32) {
 		h.changes = append(h.changes, lineChange{at: at, notBefore: notBefore, service: n, generation: generation, endpoints: is.endpoints})
 	}
 	clear(h.touched)
+	clear(h.ports) // or it would grow to all Services of the node
 	for len(h.changes) > pastMost || len(h.changes) > 0 && at.Sub(h.changes[0].at) > pastFor {
 		h.forget(h.changes[0].at)
 	}

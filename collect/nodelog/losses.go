@@ -47,7 +47,7 @@ func (s *stream) certain(at time.Time) {
 		to = d.from
 	}
 	s.emitAt(at, time.Time{}, &collect.Gap{From: d.from, To: to, Why: d.why})
-	s.emitAt(at, time.Time{}, &collect.SourceState{State: collect.SourceSynced, Count: len(s.table.ports)})
+	s.emitAt(at, time.Time{}, &collect.SourceState{State: collect.SourceSynced, Count: s.table.n})
 }
 
 // pastGap is a loss before the viewer came, between two times of lines.

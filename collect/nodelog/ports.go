@@ -1,8 +1,6 @@
 package nodelog
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -15,6 +13,7 @@ import (
 type known struct {
 	mu    sync.Mutex
 	ports map[portID]*port
+	sheet *sheet // the latest whole table, see table.go
 }
 
 type portID struct {
@@ -63,68 +62,17 @@ func (k *known) release(p *port) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.drop(p)
+}
+
+// drop is release for who holds the lock.
+func (k *known) drop(p *port) {
 	if p.users--; p.users == 0 {
 		delete(k.ports, portID{p.RulePortKey, p.digest})
 	}
 }
 
-// table is what one node's rules do, by the name of the key. The names are
-// those of the shared sets, so that a node costs little.
-type table struct {
-	known *known
-	ports map[string]*port
-}
-
+// nameOf is what a port is called in tables: those of a Service stand together.
 func nameOf(k *collect.RulePortKey) string {
 	return strings.Join([]string{k.Namespace, k.Service, k.Port, string(k.Protocol), string(k.Family), string(k.Policy)}, "\x00")
-}
-
-func (t *table) get(k *collect.RulePortKey) *port { return t.ports[nameOf(k)] }
-
-func (t *table) set(p collect.RulePort) {
-	name := nameOf(&p.RulePortKey)
-	old := t.ports[name]
-	if p.Empty() {
-		delete(t.ports, name)
-	} else {
-		kept := t.known.keep(p)
-		t.ports[kept.name] = kept
-	}
-	t.known.release(old)
-}
-
-// share takes a set that was found among those of others.
-func (t *table) share(p *port) {
-	t.known.release(t.ports[p.name])
-	t.ports[p.name] = p
-}
-
-func (t *table) clear() {
-	for _, p := range t.ports {
-		t.known.release(p)
-	}
-	clear(t.ports)
-}
-
-func (t *table) all() []collect.RulePort {
-	out := make([]collect.RulePort, 0, len(t.ports))
-	for _, p := range t.ports {
-		out = append(out, p.RulePort)
-	}
-	slices.SortFunc(out, func(a, b collect.RulePort) int { return a.RulePortKey.Compare(b.RulePortKey) })
-	return out
-}
-
-// beside lists the keys of the table that a keyframe does not have.
-func (t *table) beside(ports []collect.KeyPort) []collect.RulePortKey {
-	rest := maps.Clone(t.ports)
-	for i := range ports {
-		delete(rest, nameOf(&ports[i].RulePortKey))
-	}
-	var out []collect.RulePortKey
-	for _, p := range rest {
-		out = append(out, p.RulePortKey)
-	}
-	slices.SortFunc(out, collect.RulePortKey.Compare)
-	return out
 }

@@ -55,7 +55,7 @@ type stream struct {
 }
 
 func newStream(node string, sink collect.Sink, k *known, causes *Causes, viewer func() collect.NodeClock) *stream {
-	return &stream{node: node, sink: sink, viewer: viewer, causes: causes, past: true, table: table{known: k, ports: map[string]*port{}}}
+	return &stream{node: node, sink: sink, viewer: viewer, causes: causes, past: true, table: newTable(k)}
 }
 
 // read takes one line as text, and when it came.
@@ -206,6 +206,7 @@ func (s *stream) onRules(e collect.Event, r *collect.Rules, delay time.Duration,
 		for _, p := range r.Ports {
 			s.set(p)
 		}
+		s.table.settle()
 		s.remember(r)
 		s.whole = true
 		if first {
@@ -278,6 +279,7 @@ func (s *stream) onKeyframe(e collect.Event, k *collect.Keyframe) {
 		s.set(collect.RulePort{RulePortKey: key})
 		news = append(news, collect.RulePort{RulePortKey: key})
 	}
+	s.table.settle()
 	otherwise := s.frame(k)
 	switch {
 	case !s.whole && open == 0:

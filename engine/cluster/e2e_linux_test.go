@@ -115,7 +115,7 @@ func tour(w *world) {
 	w.must(w.client.CoreV1().Services("default").Delete(w.Context(), "web", metav1.DeleteOptions{}))
 	w.until("the Service to be gone from every node", func(s *timeline.Snapshot) bool {
 		svc := s.Service("default", "web")
-		return svc != nil && !svc.Deleted.IsZero() && !slices.ContainsFunc(svc.Rules, func(p *timeline.Plane) bool { return p.Changes[len(p.Changes)-1].Have > 0 })
+		return svc != nil && !svc.Deleted.IsZero() && !slices.ContainsFunc(svc.Rules.All(), func(p *timeline.Plane) bool { return p.Changes[len(p.Changes)-1].Have > 0 })
 	})
 	w.agree("Service deleted")
 	w.expose()

@@ -103,11 +103,11 @@ func official(w *world) {
 		}
 		return p
 	}
-	w.until("the Service", func(s *timeline.Snapshot) bool { return web(s) != nil && len(web(s).Rules) == 2 })
+	w.until("the Service", func(s *timeline.Snapshot) bool { return web(s) != nil && web(s).Rules.Len() == 2 })
 	_, err = esl.Create(ctx, slice("web-1", time.Time{}, "10.0.0.1"), metav1.CreateOptions{})
 	w.must(err)
 	w.until("the first endpoint everywhere", func(s *timeline.Snapshot) bool {
-		return !slices.ContainsFunc(web(s).Rules, func(p *timeline.Plane) bool { return p.Changes[len(p.Changes)-1].Have != 1 }) && web(s).State == timeline.Converged
+		return !slices.ContainsFunc(web(s).Rules.All(), func(p *timeline.Plane) bool { return p.Changes[len(p.Changes)-1].Have != 1 }) && web(s).State == timeline.Converged
 	})
 	w.until("each kube-proxy to have run for longer than there is a doubt about", func(s *timeline.Snapshot) bool {
 		return !slices.ContainsFunc(s.Nodes, func(n timeline.Node) bool {

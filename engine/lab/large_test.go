@@ -186,10 +186,10 @@ func (w *world) routes(s size, n int) {
 			return false
 		}
 		for _, svc := range snap.Services {
-			if len(svc.Rules) != s.nodes || svc.State != timeline.Converged {
+			if svc.Rules.Len() != s.nodes || svc.State != timeline.Converged {
 				return false
 			}
-			for _, p := range svc.Rules {
+			for _, p := range svc.Rules.All() {
 				if c, ok := p.At(snap.Now); !ok || c.Have != n {
 					return false
 				}

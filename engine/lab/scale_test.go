@@ -87,10 +87,10 @@ func TestAFallbackIsItsOwnStepAndNotLag(t *testing.T) {
 // nothing differs from what is wanted.
 func have(s *timeline.Snapshot, n, nodes int) bool {
 	svc := s.Service("default", "web")
-	if svc == nil || len(svc.Rules) != nodes || svc.State != timeline.Converged {
+	if svc == nil || svc.Rules.Len() != nodes || svc.State != timeline.Converged {
 		return false
 	}
-	for _, p := range svc.Rules {
+	for _, p := range svc.Rules.All() {
 		if c, ok := p.At(s.Now); !ok || c.Have != n {
 			return false
 		}

@@ -31,7 +31,7 @@ func drawPicture(t *rapid.T) (*timeline.Snapshot, *timeline.Service, *lanes.Pict
 }
 
 func planeOf(svc *timeline.Service, r lanes.Row) *timeline.Plane {
-	for _, p := range append([]*timeline.Plane{svc.Slices, svc.Endpoints}, svc.Rules...) {
+	for _, p := range append([]*timeline.Plane{svc.Slices, svc.Endpoints}, svc.Rules.All()...) {
 		if p.ID.String() == r.Key {
 			return p
 		}
@@ -201,7 +201,7 @@ func TestFoldedTimeHoldsNoDifference(t *testing.T) {
 			if !g.Folded {
 				continue
 			}
-			for _, p := range append([]*timeline.Plane{svc.Slices}, svc.Rules...) {
+			for _, p := range append([]*timeline.Plane{svc.Slices}, svc.Rules.All()...) {
 				for i, c := range p.Changes {
 					to := o.Now
 					if i+1 < len(p.Changes) {
@@ -312,7 +312,7 @@ func TestABlindNodeAndAGapAreToldApart(t *testing.T) {
 	spec.Blind = []string{"node-2"}
 	snap := spec.Snapshot()
 	svc := snap.Services[0]
-	svc.Rules[0].Changes = append(svc.Rules[0].Changes, timeline.PlaneChange{At: snap.Now.Add(-time.Second), Knowledge: timeline.InGap, Have: 5})
+	svc.Rules.All()[0].Changes = append(svc.Rules.All()[0].Changes, timeline.PlaneChange{At: snap.Now.Add(-time.Second), Knowledge: timeline.InGap, Have: 5})
 	pic := lanes.Build(snap, svc, lanes.Options{Cols: 80, Cell: 125 * time.Millisecond})
 	if r := pic.Rows[pic.Row("rules@node-2")]; r.Right != "?  blind" || r.Cells[60].Class != lanes.Blind {
 		t.Errorf("node-2 says %q, cell %d", r.Right, r.Cells[60].Class)
@@ -325,7 +325,7 @@ func TestABlindNodeAndAGapAreToldApart(t *testing.T) {
 func TestAServiceWithoutRulesSaysWhy(t *testing.T) {
 	snap := lanestest.Converging()
 	svc := snap.Services[0]
-	svc.RoutedByProxy, svc.WhyNot, svc.Rules = false, "headless: clients get the addresses from DNS", nil
+	svc.RoutedByProxy, svc.WhyNot, svc.Rules = false, "headless: clients get the addresses from DNS", timeline.NodePlanes{}
 	pic := lanes.Build(snap, svc, lanes.Options{Cols: 80, Cell: 125 * time.Millisecond})
 	i := pic.Row("rules")
 	if i < 0 || len(pic.Rows[i].Texts) != 1 || pic.Rows[i].Texts[0].Text != "none: headless: clients get the addresses from DNS" {

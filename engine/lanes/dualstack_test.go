@@ -52,7 +52,7 @@ func TestAShareOfConnectionsIsOfOneFamily(t *testing.T) {
 		t.Errorf("both families alike: %q", text)
 	}
 	// IPv4's stale endpoints go from the rules of node-3.
-	p := *svc.Rules[2]
+	p := *svc.Rules.All()[2]
 	var kept []timeline.Member
 	for _, m := range p.Members {
 		if c := m.At(at(10000)); m.Endpoint.IP.Is4() && c.Have && !c.Want {
@@ -64,7 +64,7 @@ func TestAShareOfConnectionsIsOfOneFamily(t *testing.T) {
 		kept = append(kept, m)
 	}
 	p.Members = kept
-	svc.Rules[2] = &p
+	svc.Rules.All()[2] = &p
 	if text := lanes.Failing(svc, at(10000)); !strings.HasPrefix(text, "2 of 7 new connections over IPv6 from node-3") {
 		t.Errorf("IPv4 is right, IPv6 is not: %q", text)
 	}

@@ -35,7 +35,7 @@ func FallbackAt(svc *timeline.Service, t time.Time) (f Fallback, ok bool) {
 	f.N = n
 	planes, pods := 0, map[string]bool{}
 	f.Routed = true
-	for _, p := range svc.Rules {
+	for _, p := range svc.Rules.All() {
 		if c, seen := p.At(t); !seen || c.Knowledge != timeline.Known {
 			continue
 		}

@@ -16,7 +16,7 @@ func TestAFallbackNamesTheTerminatingPodsThatAreRoutedTo(t *testing.T) {
 	if long, short := f.Text(); !ok || long != "fallback: nothing is ready, 2 terminating pods are still routed to" || short != "fallback to 2 terminating pods" {
 		t.Errorf("%v: %q, %q", ok, long, short)
 	}
-	one := svc.Rules[1]
+	one := svc.Rules.All()[1]
 	agrees := one.Members[0].Changes
 	one.Members[0].Changes = append(agrees[:len(agrees):len(agrees)], timeline.MemberChange{At: snap.Now, Want: true})
 	f, _ = lanes.FallbackAt(svc, snap.Now)

@@ -210,7 +210,7 @@ func EndpointText(e timeline.Endpoint) string {
 func Failing(svc *timeline.Service, t time.Time) string {
 	var worst share
 	node, others := "", 0
-	for _, p := range svc.Rules {
+	for _, p := range svc.Rules.All() {
 		c, ok := p.At(t)
 		if !ok || c.Knowledge != timeline.Known || c.Stopped == 0 || c.Have == 0 {
 			continue

@@ -16,7 +16,7 @@ const slowestShown = 4
 // long it took until the first, half, 99 in 100 and the last of them agreed,
 // and the slowest by name.
 func (b *builder) nodes() []Row {
-	all := b.svc.Rules
+	all := b.svc.Rules.All()
 	if len(all) <= b.o.MaxNodes || b.o.AllNodes {
 		rows := make([]Row, 0, len(all))
 		for _, p := range all {

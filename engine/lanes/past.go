@@ -124,8 +124,9 @@ func Beginning(snap *timeline.Snapshot, svc *timeline.Service) time.Time {
 
 // planesOf are the planes of a Service that there are: slices, endpoints, rules.
 func planesOf(svc *timeline.Service) []*timeline.Plane {
-	out := make([]*timeline.Plane, 0, 2+len(svc.Rules))
-	for _, p := range append([]*timeline.Plane{svc.Slices, svc.Endpoints}, svc.Rules...) {
+	rules := svc.Rules.All()
+	out := make([]*timeline.Plane, 0, 2+len(rules))
+	for _, p := range append([]*timeline.Plane{svc.Slices, svc.Endpoints}, rules...) {
 		if p != nil {
 			out = append(out, p)
 		}

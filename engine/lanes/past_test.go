@@ -14,7 +14,7 @@ import (
 
 // randomPasts gives planes a past, until their first change.
 func randomPasts(t *rapid.T, svc *timeline.Service) {
-	for _, p := range append([]*timeline.Plane{svc.Slices, svc.Endpoints}, svc.Rules...) {
+	for _, p := range append([]*timeline.Plane{svc.Slices, svc.Endpoints}, svc.Rules.All()...) {
 		if len(p.Changes) == 0 || rapid.Bool().Draw(t, "no past") {
 			continue
 		}
@@ -90,7 +90,7 @@ func TestTheFirstPictureOfAQuietClusterShowsItsLastChange(t *testing.T) {
 			t.Fatalf("%s: column %d of its last change: %+v", p.ID, col, r.Cells[max(col, 0)])
 		}
 	}
-	begin, gap := svc.Rules[0].Past.Changes[0].At, svc.Rules[0].Past.Changes[1].At
+	begin, gap := svc.Rules.All()[0].Past.Changes[0].At, svc.Rules.All()[0].Past.Changes[1].At
 	r := pic.Rows[pic.Row("rules@node-1")]
 	if c := r.Cells[pic.Scale.Col(begin)]; !c.Fold {
 		t.Errorf("the beginning of a log is not folded: %+v", c)
@@ -124,7 +124,7 @@ func TestTheInstantTableSaysWhatIsClaimed(t *testing.T) {
 		}
 		return strings.Join(out, "\n")
 	}
-	rules := svc.Rules[0].Past.Changes
+	rules := svc.Rules.All()[0].Past.Changes
 	for _, tt := range []struct {
 		name string
 		at   time.Time
@@ -164,8 +164,8 @@ func TestOfManyNodesTheGroupsTellHowManyClaim(t *testing.T) {
 	snap := lanestest.Quiet()
 	svc := snap.Services[0]
 	pic := lanes.Build(snap, svc, lanes.Options{Cols: 80, Cell: 125 * time.Millisecond, FoldQuiet: true, MaxNodes: 2})
-	changed := svc.Rules[2].Past.Changes[1].At // only node-3 tells of it
-	col, before := pic.Scale.Col(changed), pic.Scale.Col(svc.Rules[0].Past.Until)-1
+	changed := svc.Rules.All()[2].Past.Changes[1].At // only node-3 tells of it
+	col, before := pic.Scale.Col(changed), pic.Scale.Col(svc.Rules.All()[0].Past.Until)-1
 	for key, want := range map[string][2]lanes.Class{"nodes/first node": {lanes.Had, lanes.Had}, "nodes/half the nodes": {lanes.Empty, lanes.Had}, "nodes/all 3 nodes": {lanes.Empty, lanes.Had}} {
 		i := pic.Row(key)
 		if i < 0 {
@@ -200,7 +200,7 @@ func TestBeforeSaysWhenEachPlaneChangedLast(t *testing.T) {
 	if got := text(2); len(got) != 2 {
 		t.Errorf("%d lines in the room of 2", len(got))
 	}
-	svc.Rules[0].Past.Changes = svc.Rules[0].Past.Changes[:2]
+	svc.Rules.All()[0].Past.Changes = svc.Rules.All()[0].Past.Changes[:2]
 	if got := text(3)[2]; got != "node-1: not known: a gap since 11:57:58" {
 		t.Error(got)
 	}

@@ -63,7 +63,7 @@ func service(svc *timeline.Service, s *timeline.Snapshot) Service {
 		}
 		out.Coverage.BlindPlanes[id.String()] = why
 	}
-	for _, p := range svc.Rules {
+	for _, p := range svc.Rules.All() {
 		if seen := plane(p, s.Now); seen != nil {
 			out.Planes.Rules[p.ID.Node] = *seen
 		}
@@ -86,7 +86,7 @@ func podsOf(svc *timeline.Service, t time.Time) int {
 	if n == 0 || svc.Spec == nil || len(svc.Spec.Families) < 2 {
 		return n
 	}
-	planes := svc.Rules // in a fallback only the rules want anything
+	planes := svc.Rules.All() // in a fallback only the rules want anything
 	if svc.Slices != nil {
 		if c, ok := svc.Slices.At(t); ok && c.Want > 0 {
 			planes = []*timeline.Plane{svc.Slices}

@@ -54,7 +54,7 @@ func addition() *timeline.Snapshot {
 			Coverage: timeline.Coverage{Expected: []string{"node-1", "node-2"}, Seen: []string{"node-1", "node-2"}},
 			Wanted:   []timeline.Count{{At: at(0), N: 0}, {At: at(2541), N: 1}},
 			Slices:   plane(timeline.PlaneID{Kind: timeline.PlaneSlices}, 1, 1), Endpoints: plane(timeline.PlaneID{Kind: timeline.PlaneEndpoints}, 1, 1),
-			Rules: []*timeline.Plane{plane(node("node-1"), 1, 1), plane(node("node-2"), 1, 0)},
+			Rules: timeline.PlanesOf(plane(node("node-1"), 1, 1), plane(node("node-2"), 1, 0)),
 			Paths: []*timeline.Path{p},
 		}},
 		Gaps: []timeline.Gap{{Source: "rules/node-2", From: at(3000), Why: "receive buffer overrun"}},
@@ -194,7 +194,7 @@ func TestWhatIsNotSeenHasNoCounts(t *testing.T) {
 	s := addition()
 	svc := s.Services[0]
 	svc.Endpoints = nil
-	svc.Rules[1].Changes = []timeline.PlaneChange{{At: at(0), Knowledge: timeline.Blind}}
+	svc.Rules.All()[1].Changes = []timeline.PlaneChange{{At: at(0), Knowledge: timeline.Blind}}
 	svc.Slices.Changes = append(svc.Slices.Changes, timeline.PlaneChange{At: at(3000), Knowledge: timeline.InGap, Want: 1, Have: 1})
 	svc.Coverage = timeline.Coverage{Expected: []string{"node-1", "node-2"}, Seen: []string{"node-1"}, Blind: []string{"node-2"}}
 	r := Build(s, nil)

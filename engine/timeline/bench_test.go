@@ -29,9 +29,8 @@ func benchCluster(services, nodes int) (*Model, []collect.Event) {
 	var rules []collect.RulePort
 	for s := range services {
 		name := fmt.Sprintf("svc%d", s)
-		ip := netip.AddrFrom4([4]byte{10, 96, byte(s >> 8), byte(s)})
-		m.Apply(kube(collect.SourceServices, "Service", name, collect.OpListed, &collect.Service{Kind: "ClusterIP", Selector: map[string]string{"app": name},
-			Ports: []collect.ServicePort{{Protocol: collect.TCP, Port: 80, Target: 8080}}, ClusterIPs: []netip.Addr{ip}}))
+		ip, svc := benchService(name)
+		m.Apply(kube(collect.SourceServices, "Service", name, collect.OpListed, svc))
 		sl := &collect.EndpointSlice{Service: name, ManagedBy: controllerName, Family: collect.IPv4, Ports: []collect.SlicePort{{Protocol: collect.TCP, Port: 8080}}}
 		rp := collect.RulePort{RulePortKey: collect.RulePortKey{Namespace: "default", Service: name, Protocol: collect.TCP, Family: collect.IPv4, Policy: collect.PolicyCluster},
 			Frontends: []collect.Frontend{{Kind: collect.FrontendClusterIP, Addr: netip.AddrPortFrom(ip, 80)}}}
@@ -84,6 +83,15 @@ func benchCluster(services, nodes int) (*Model, []collect.Event) {
 	return m, loop
 }
 
+// benchService is the Service "svcN" of a benchCluster, with its cluster IP.
+func benchService(name string) (netip.Addr, *collect.Service) {
+	var n int
+	fmt.Sscanf(name, "svc%d", &n)
+	ip := netip.AddrFrom4([4]byte{10, 96, byte(n >> 8), byte(n)})
+	return ip, &collect.Service{Kind: "ClusterIP", Selector: map[string]string{"app": name},
+		Ports: []collect.ServicePort{{Protocol: collect.TCP, Port: 80, Target: 8080}}, ClusterIPs: []netip.Addr{ip}}
+}
+
 // BenchmarkApply measures one event, among a few Services and among many: its
 // cost follows the Services that it touches.
 func BenchmarkApply(b *testing.B) {
@@ -122,7 +130,7 @@ func BenchmarkSnapshot(b *testing.B) {
 				for _, p := range s.planes() {
 					p.dirty = true
 				}
-				m.Snapshot()
+				m.Snapshot().Service("default", "svc0").Rules.All()
 			}
 		})
 	}

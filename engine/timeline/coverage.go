@@ -9,7 +9,7 @@ import (
 
 // coverageChanged makes coverage be told anew.
 func (m *Model) coverageChanged() {
-	m.coverage, m.expected, m.needs = nil, nil, nil
+	m.coverage, m.expected, m.needs, m.ctx = nil, nil, nil, nil
 	m.standing.dirty, m.standing.view = true, nil
 	m.nodesDirty = true
 	for _, s := range m.services {

@@ -88,10 +88,33 @@
 // and the Service itself were then (standing.go). What may be told otherwise later
 // stands with Instant.
 //
+// # Memory
+//
+// Memory follows steps, not nodes x endpoints. Nodes that came with the same rules
+// for a Service are one plane, a group (groups.go): a set of nodes, what they have
+// in common once, and for each of them no more than since when and with which
+// generation (for a first dump that is kept with the node, for all Services). As
+// long as a group is just what its class wants (classes.go) the class stands for
+// its cells (cells.go, root). A group goes through what happens to all its members
+// alike and makes no step: lists, and what is found with them.
+//
+// A node leaves the group when it is to make a step, or when its own rules change.
+// It gets a plane of its own then, whose cells lie over those that it shared; only
+// what has changed for it is its own. So a change costs its endpoints times the
+// nodes, and an event the Services that it touches. When retention has let go of all
+// that such planes had of their own, they become one group again (fold.go), which
+// keeps the time and generation of each node's last change. What is lost with that
+// is since when, before this last change, each single endpoint had been there.
+//
+// Snapshots hold the same: NodePlanes keeps groups as they are and makes the planes
+// of nodes for who asks (nodeplanes.go). Whether nodes share a plane or not must not
+// show in anything that is said; groups_test.go plays crowds both ways.
+//
 // # Where to start
 //
 // types.go and view.go say what comes out, model.go what goes in. Then wants.go (slices
-// wanted from pods), slices.go (slices had), rules.go (rules wanted and had),
+// wanted from pods), slices.go (slices had), rules.go (rules wanted), dumps.go and
+// plant.go (rules had),
 // steps.go (steps and arrivals) and paths.go. A scenario in testdata/scenarios
 // shows each rule at work.
 package timeline

@@ -142,21 +142,22 @@ func stepAt[T any](changes []T, t time.Time, at func(T) time.Time) (x T, ok bool
 
 // rulesAt lists the planes of nodes that were there at t, by name.
 func (s *Service) rulesAt(t time.Time) []*Plane {
-	out := append(slices.Clone(s.Rules), s.hidden...)
-	slices.SortFunc(out, func(a, b *Plane) int { return cmp.Compare(a.ID.Node, b.ID.Node) })
-	for _, d := range s.dropped {
+	out := s.Rules.withHidden()
+	for i := range s.dropped {
+		d := &s.dropped[i]
 		if !t.Before(d.at) {
 			continue
 		}
-		i, found := slices.BinarySearchFunc(out, d.plane.ID.Node, func(p *Plane, node string) int { return cmp.Compare(p.ID.Node, node) })
-		switch _, seen := d.plane.At(t); {
+		plane := d.plane(s.Rules.meta())
+		i, found := slices.BinarySearchFunc(out, plane.ID.Node, func(p *Plane, node string) int { return cmp.Compare(p.ID.Node, node) })
+		switch _, seen := plane.At(t); {
 		case !found:
-			out = slices.Insert(out, i, d.plane)
+			out = slices.Insert(out, i, plane)
 		case seen:
 			// The node came back; the lane that it had then is this one. Of
 			// several the first that was dropped after t.
 			if _, later := out[i].At(t); !later {
-				out[i] = d.plane
+				out[i] = plane
 			}
 		}
 	}
@@ -309,10 +310,39 @@ type specChange struct {
 	exists bool
 }
 
-// droppedPlane is the plane of a node that was deleted at a moment.
+// droppedPlane is the plane of a node that was deleted at a moment. Its members are
+// kept as those have them who shared them with it.
 type droppedPlane struct {
 	at    time.Time
-	plane *Plane
+	lane  Plane // without members
+	began time.Time
+	cells *planeView
+}
+
+func (s *service) dropPlane(n *node, at time.Time) {
+	ctx := s.m.context()
+	d := droppedPlane{at: at}
+	if p := s.rules[n.name]; p != nil && p.changes.len() > 0 {
+		d.cells, d.began = p.show(), p.began
+		t := &d.cells.times
+		d.lane = ctx.assemble(s.key(), n.name, memberState{changes: t.changes, base: t.base, early: t.early}, p.ports)
+		d.lane.Arrivals = d.cells.arrivals
+	} else if g := s.groupOf(n); p == nil && g != nil && g.changes.len() > 0 {
+		d.cells = g.show()
+		d.began, _ = g.group.start(n)
+		d.lane = ctx.assemble(s.key(), n.name, g.stateOf(n), g.ports)
+	}
+	if d.cells != nil {
+		s.dropped.append(d)
+	}
+}
+
+func (s *service) key() serviceKey { return serviceKey{s.namespace, s.name} }
+
+func (d *droppedPlane) plane(meta map[EndpointID]endpointMeta) *Plane {
+	p := d.lane
+	p.Members, p.Frontends = d.cells.history(meta).from(d.began)
+	return &p
 }
 
 func (h *history) budget(k PlaneKind) time.Duration {

@@ -23,7 +23,7 @@ func (ch *change) onEndpoints() {
 	if e.Op == collect.OpDeleted || e.Op == collect.OpGone {
 		s.legacy, s.endpoints.note = nil, "deleted"
 	}
-	s.endpoints.touched = true
+	s.endpoints.touch()
 	ch.rereadLegacy(s)
 }
 
@@ -54,9 +54,9 @@ func (ch *change) rereadLegacy(s *service) {
 	for id := range had {
 		ids = append(ids, id)
 	}
-	for id := range s.endpoints.cells {
-		if _, ok := had[id]; !ok {
-			ids = append(ids, id)
+	for c := range s.endpoints.cells() {
+		if _, ok := had[c.id]; !ok {
+			ids = append(ids, c.id)
 		}
 	}
 	slices.SortFunc(ids, compareIDs)

@@ -51,11 +51,22 @@ func (ch *change) observeEnd(p *podState, old, now *collect.Pod, gone bool) {
 	if now.Terminating() {
 		requested = now.Deletion.Add(-now.Grace)
 	}
-	a := &p.after
+	a := p.ending()
 	ch.observeBetween(&a.Terminating, old != nil && old.Terminating(), now.Terminating(), requested)
 	ch.observeBetween(&a.Stopped, old != nil && !old.Stopped.IsZero(), !now.Stopped.IsZero(), now.Stopped)
 	ch.observeBetween(&a.Terminal, old != nil && old.Terminal(), now.Terminal(), time.Time{})
 	ch.observeBetween(&a.Gone, false, gone, time.Time{})
+	if p.after = nil; a != (After{}) {
+		p.after = &a
+	}
+}
+
+// ending is how the pod's life ended, or ends.
+func (p *podState) ending() After {
+	if p.after == nil {
+		return After{}
+	}
+	return *p.after
 }
 
 // tellAfter brings the path's After in line with its pod and the slices, where
@@ -65,9 +76,9 @@ func (p *path) tellAfter() {
 		return
 	}
 	out := p.After.Unpublished
-	p.After = p.pod.after
+	p.After = p.pod.ending()
 	p.After.Unpublished = out
-	if c := p.svc.slices.cells[p.Endpoint.EndpointID]; c != nil {
+	if c := p.svc.slices.find(p.Endpoint.EndpointID); c != nil {
 		p.After.Unpublished = Moment{}
 		if c.had == absent && !c.hadAt.IsZero() && !c.hadBaseline {
 			p.After.Unpublished = Moment{At: c.hadAt, NotBefore: c.hadNB}

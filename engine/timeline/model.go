@@ -28,6 +28,7 @@ type Model struct {
 	podsBy    map[string]map[*podState]struct{} // node -> pods on it
 	nodes     map[string]*node
 	nodeNames []string             // sorted keys of nodes
+	byIndex   []*node              // by node.index, nil for those that are free
 	pasts     map[string]*toldPast // by node
 	loads     map[loadKey]*workload
 	termingBy map[string]int        // owner UID -> terminating pods that still count
@@ -46,6 +47,14 @@ type Model struct {
 	nodesView  []Node
 	nodesDirty bool
 	loadsView  map[string]Workload
+	ctx        *viewContext `graph:"-"` // for views, until something in it changes
+	stamps     uint64       // of rulesViews
+	gens       []uint32     // see gensNow and clocksNow
+	clocks     []clockError
+	// applied counts the events that were applied, cut is from when on
+	// things are kept, by the last retention.
+	applied uint64
+	cut     time.Time
 }
 
 // New returns a Model that has seen nothing.
@@ -86,7 +95,7 @@ func (m *Model) Apply(e collect.Event) {
 	}
 	m.seq = e.Seq
 	if m.first.IsZero() || e.At.Before(m.first) {
-		m.first = e.At
+		m.first, m.ctx = e.At, nil
 	}
 	if e.At.After(m.now) {
 		m.now = e.At
@@ -168,6 +177,7 @@ func (m *Model) apply(e collect.Event) {
 		return
 	}
 	m.at = e.At
+	m.applied++
 	m.maxRV = max(m.maxRV, e.ResourceVersion)
 	ch := &change{m: m, e: &e, at: e.At, notBefore: e.NotBefore, src: m.source(e.Source), satisfied: map[EndpointID][]*step{}}
 	ch.classifyEvent()
@@ -220,10 +230,11 @@ func (ch *change) rootHere() root {
 // finish records what the event did to planes and Services.
 func (ch *change) finish() {
 	for _, s := range ch.svcs {
-		for _, p := range s.planes() {
+		for _, p := range []*plane{s.slices, s.endpoints} {
 			p.writeArrivals()
 			p.record(ch.at, ch.baseline)
 		}
+		ch.recordRules(s)
 		s.recordEpisode(ch.at)
 		s.inChange = false
 	}

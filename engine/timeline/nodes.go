@@ -2,8 +2,10 @@ package timeline
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -27,7 +29,14 @@ type node struct {
 	// sourcesLater: its rules' layout has the sources that a load balancer's address
 	// lets through only when there is something behind it.
 	sourcesLater bool
-	ports        map[*service][]collect.RulePort // sorted
+	// loose are the rule ports of Services for which it has no plane, sorted.
+	loose map[*service][]collect.RulePort
+	// birth is its first dump; dumpSeq and dumpGen are of the latest, see
+	// group. index is its own in sets of nodes, until it is forgotten.
+	birth        *birth
+	dumpSeq      uint64
+	dumpGen      uint32
+	index        int
 	sync         *collect.SyncStep
 	agent        *collect.AgentState
 	proxy        *collect.ProxyState
@@ -38,12 +47,35 @@ type node struct {
 func (m *Model) node(name string) *node {
 	n := m.nodes[name]
 	if n == nil {
-		n = &node{name: name, ports: map[*service][]collect.RulePort{}}
+		n = &node{name: name}
 		m.nodes[name] = n
+		m.place(n)
 		i, _ := slices.BinarySearch(m.nodeNames, name)
 		m.nodeNames = slices.Insert(m.nodeNames, i, name)
 	}
 	return n
+}
+
+// place gives the node an index.
+func (m *Model) place(n *node) {
+	m.gens, m.clocks, m.ctx = nil, nil, nil
+	if i := slices.Index(m.byIndex, nil); i >= 0 {
+		n.index, m.byIndex[i] = i, n
+		return
+	}
+	n.index = len(m.byIndex)
+	m.byIndex = append(m.byIndex, n)
+}
+
+// forget drops a node that no plane is of.
+func (m *Model) forget(name string) {
+	for _, s := range m.services {
+		s.single(name) // its index will be another's
+	}
+	m.byIndex[m.nodes[name].index] = nil
+	delete(m.nodes, name)
+	m.ctx = nil
+	m.nodesDirty = true
 }
 
 func (n *node) ready() bool {
@@ -76,17 +108,34 @@ func (m *Model) nodeRef(name string) desired.NodeRef {
 	return ref
 }
 
-func generationNote(g uint32) string { return "generation " + strconv.FormatUint(uint64(g), 10) }
+const generationWord = "generation "
+
+func generationNote(g uint32) string { return generationWord + strconv.FormatUint(uint64(g), 10) }
+
+// generationIn is the generation that a note of rules tells.
+func generationIn(note string) uint32 {
+	g, err := strconv.ParseUint(strings.TrimPrefix(note, generationWord), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(g)
+}
 
 // onNode takes a Node.
 func (ch *change) onNode() {
 	m, e := ch.m, ch.e
 	n := m.node(e.Object.Name)
 	existed, wasReady, zone := n.exists, n.ready(), ""
+	var addresses []netip.Addr
 	if n.obj != nil {
-		zone = n.obj.Zone
+		zone, addresses = n.obj.Zone, n.obj.Addresses
 	}
 	n.obj = e.Payload.(*collect.Node)
+	if n.obj.Zone != zone || !slices.Equal(n.obj.Addresses, addresses) {
+		for _, s := range m.services {
+			s.unclass()
+		}
+	}
 	n.exists = e.Op != collect.OpDeleted && e.Op != collect.OpGone
 	if n.gone = (time.Time{}); existed && !n.exists {
 		n.gone = ch.at
@@ -100,10 +149,10 @@ func (ch *change) onNode() {
 		ch.rehouse(n.name, n.exists)
 		for _, s := range m.services {
 			switch {
-			case !n.exists && s.rules[n.name] != nil:
+			case !n.exists && s.hasRules(n.name):
 				ch.touch(s)
 				ch.dropRules(s, n.name)
-			case n.exists && n.ruled && s.rules[n.name] == nil:
+			case n.exists && n.ruled && !s.hasRules(n.name):
 				ch.touch(s)
 				ch.plantRules(s, n.name)
 			}
@@ -111,7 +160,7 @@ func (ch *change) onNode() {
 	}
 	if n.exists && n.obj.Zone != zone {
 		for _, s := range m.services {
-			if s.exists && s.rules[n.name] != nil && s.perNode() {
+			if s.exists && s.hasRules(n.name) && s.perNode() {
 				ch.touch(s)
 				ch.rerule(s, ch.zoneRoots(s))
 			}
@@ -123,10 +172,17 @@ func (ch *change) onNode() {
 // exclude counts the node's planes in or out.
 func (ch *change) exclude(node string) {
 	out := ch.m.leftOut(node)
+	n := ch.m.nodes[node]
 	for _, s := range ch.m.services {
-		if p := s.rules[node]; p != nil && p.excluded != out {
+		if p := s.rules[node]; p != nil {
+			if p.excluded != out {
+				ch.touch(s)
+				p.setExcluded(out)
+			}
+		} else if g := s.groupOf(n); out && g != nil && !g.counts.Agrees() {
+			// Such a one does not count, while the others of its group do.
 			ch.touch(s)
-			p.setExcluded(out)
+			g.extract(n)
 		}
 	}
 }
@@ -160,21 +216,6 @@ func (ch *change) rehouse(name string, exists bool) {
 		ch.touch(s)
 		ch.rewant(s, byService[s], cause)
 	}
-}
-
-// dropRules forgets the plane of a node that is gone.
-func (ch *change) dropRules(s *service, node string) {
-	p := s.rules[node]
-	ch.closeOpen(p)
-	if p.changes.len() > 0 {
-		p.dirty = true
-		s.dropped.append(droppedPlane{ch.at, p.viewNow(ch.m)})
-	}
-	p.setExcluded(true)
-	delete(s.rules, node)
-	i, _ := slices.BinarySearch(s.ruleNodes, node)
-	s.ruleNodes = slices.Delete(s.ruleNodes, i, i+1)
-	s.dirty = true
 }
 
 func (ch *change) zoneRoots(s *service) func(EndpointID, direction) *path {
@@ -255,7 +296,7 @@ func (m *Model) nodeViews() []Node {
 		}
 		v.Unknown = append([]string{}, n.unknown...)
 		for _, s := range ghosts {
-			if len(n.ports[s]) > 0 {
+			if len(s.portsOf(n)) > 0 {
 				v.Unknown = append(v.Unknown, "rules of Service "+s.namespace+"/"+s.name+", which does not exist")
 			}
 		}

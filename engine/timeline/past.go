@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"maps"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -112,26 +113,24 @@ func (p *plane) claimed() []PastChange {
 	return out
 }
 
-// pastNow gives the plane's past in its immutable form, nil without one.
-func (p *plane) pastNow(m *Model) *Past {
-	if p.base.At.IsZero() {
+// pastOf gives a plane's past in its immutable form, nil without one: what is
+// claimed or told of it, and the early states of rules that were read before there
+// was anything to compare them with.
+func pastOf(base PlaneChange, changes, early []PastChange) *Past {
+	if base.At.IsZero() {
 		return nil
 	}
-	out := &Past{Until: p.base.At}
-	changes := p.claims
+	out := &Past{Until: base.At}
 	until := out.Until
-	if p.id.Kind == PlaneRules {
-		changes = m.pasts[p.id.Node].of(p)
-		if len(p.early) > 0 {
-			until = p.early[0].At
-		}
+	if len(early) > 0 {
+		until = early[0].At
 	}
 	for _, c := range changes {
 		if c.At.Before(until) {
 			out.Changes = append(out.Changes, c)
 		}
 	}
-	for _, c := range p.early {
+	for _, c := range early {
 		n := len(out.Changes)
 		if n > 0 && out.Changes[n-1].Kind == PastHad && out.Changes[n-1].Have == c.Have || !c.At.Before(out.Until) {
 			continue
@@ -177,23 +176,22 @@ func (m *Model) onRulesPast(r *collect.RulesPast, at time.Time) {
 	for _, g := range r.Gaps {
 		t.gaps = append(t.gaps, collect.Gap{From: utc(g.From), To: utc(g.To), Why: g.Why})
 	}
+	m.pasts, m.ctx = maps.Clone(m.pasts), nil // views may have it
 	m.pasts[r.Node] = t
 	for _, s := range m.services {
-		if p := s.rules[r.Node]; p != nil {
-			p.dirty, s.dirty = true, true
-		}
+		s.dirty = s.dirty || s.hasRules(r.Node)
 	}
 }
 
 // of is the told past of one Service's plane, with the gaps of the log in it. A
 // Service of which no change is told has been what it was in the baseline.
-func (t *toldPast) of(p *plane) []PastChange {
+func (t *toldPast) of(service serviceKey, base PlaneChange) []PastChange {
 	if t == nil {
 		return nil
 	}
-	out := t.by[serviceKey{p.svc.namespace, p.svc.name}]
+	out := t.by[service]
 	if len(out) == 0 {
-		out = []PastChange{{At: t.from, Kind: PastHad, Have: p.base.Have, Error: t.fromError, OneSided: t.oneSided}}
+		out = []PastChange{{At: t.from, Kind: PastHad, Have: base.Have, Error: t.fromError, OneSided: t.oneSided}}
 	}
 	for _, g := range t.gaps {
 		out = cutGap(out, g.From, g.To)
@@ -248,9 +246,11 @@ func (p *plane) retainPast(cut time.Time) {
 }
 
 func (m *Model) retainPasts(cut time.Time) {
+	keep := map[string]*toldPast{}
 	for node, t := range m.pasts {
-		if t.told.Before(cut) {
-			delete(m.pasts, node)
+		if !t.told.Before(cut) {
+			keep[node] = t
 		}
 	}
+	m.pasts, m.ctx = keep, nil
 }

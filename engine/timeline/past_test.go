@@ -99,7 +99,7 @@ func TestClaimedTimesChangeNothing(t *testing.T) {
 		if got != want {
 			t.Fatalf("with claims:\n%s\nwithout:\n%s", got, want)
 		}
-		for _, p := range append([]*Plane{s.Services[0].Slices}, s.Services[0].Rules...) {
+		for _, p := range append([]*Plane{s.Services[0].Slices}, s.Services[0].Rules.All()...) {
 			if p == nil || p.Past == nil {
 				continue
 			}
@@ -137,7 +137,7 @@ func TestARecordingComesToTheSamePast(t *testing.T) {
 		}
 		svc := m.Snapshot().Service("default", "web")
 		var b strings.Builder
-		for _, p := range append([]*Plane{svc.Slices, svc.Endpoints}, svc.Rules...) {
+		for _, p := range append([]*Plane{svc.Slices, svc.Endpoints}, svc.Rules.All()...) {
 			if p.Past == nil {
 				t.Fatalf("%s has no past", p.ID)
 			}
@@ -192,7 +192,7 @@ func TestThePastIsNotKeptForEver(t *testing.T) {
 1s now`)
 	past := func(s *Snapshot) (out []string) {
 		svc := s.Service("default", "web")
-		for _, p := range []*Plane{svc.Slices, svc.Rules[0]} {
+		for _, p := range []*Plane{svc.Slices, svc.Rules.All()[0]} {
 			var b strings.Builder
 			printPast(&b, p.Past)
 			out = append(out, b.String())

@@ -144,7 +144,7 @@ func (m *Model) adopt(p, q *path) {
 		m.measure(p, h)
 	}
 	for _, pl := range p.svc.rules {
-		if c := pl.cells[p.Endpoint.EndpointID]; c != nil {
+		if c := pl.find(p.Endpoint.EndpointID); c != nil {
 			for _, s := range c.open {
 				if s.path == q {
 					s.path = p
@@ -236,7 +236,7 @@ func (p *path) fullView() *Path {
 	}
 	p.tellAfter()
 	v := p.Path
-	if p.svc.meta[p.Endpoint.EndpointID] != nil {
+	if _, ok := p.svc.meta[p.Endpoint.EndpointID]; ok {
 		p.Endpoint = p.svc.endpoint(p.Endpoint.EndpointID, p.Endpoint.Ports)
 		v.Endpoint = p.Endpoint
 	}

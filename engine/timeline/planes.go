@@ -3,6 +3,8 @@ package timeline
 import (
 	"slices"
 	"time"
+
+	"github.com/kconverge/kconverge/collect"
 )
 
 // diffClass is how a cell's had and wanted disagree.
@@ -31,24 +33,52 @@ type cell struct {
 	hadBaseline bool
 	// wasWanted: it was to be routable at some time.
 	wasWanted bool
+	class     diffClass
+	since     time.Time // of the difference
+	stopped   bool      // stale, and nothing can answer behind it
+	ports     []int32   // as last seen here
+	open      []*step
+	after     *aftermath // nil for most
+	changes   series[MemberChange]
+}
+
+// aftermath is what a cell remembers of steps that are over. They have it by a
+// pointer because there are very many cells.
+type aftermath struct {
 	// edited is the path that this cell's last change in the slices plane
 	// rooted, because nothing wanted the change.
 	edited *path
-
-	class   diffClass
-	since   time.Time // of the difference
-	stopped bool      // stale, and nothing can answer behind it
-	ports   []int32   // as last seen here
-	open    []*step
-	lost    []*step // superseded, the latest last
-	changes series[MemberChange]
+	lost   []*step // superseded, the latest last
 }
 
-// plane is one plane of one Service.
+func (a *aftermath) forgetLost() {
+	if a != nil {
+		a.lost = nil
+	}
+}
+
+func (c *cell) remember() *aftermath {
+	if c.after == nil {
+		c.after = &aftermath{}
+	}
+	return c.after
+}
+
+// plane is one plane of one Service: of its slices, of its Endpoints, of the
+// rules of one node, or of those of all nodes that have been alike (groups.go).
 type plane struct {
-	id    PlaneID
-	svc   *service
-	cells map[EndpointID]*cell
+	id  PlaneID
+	svc *service
+	// common are cells that others build on too, own those that this plane has
+	// in their place or beside them; nil for one that it has no more. See
+	// cells.go.
+	common, own map[EndpointID]*cell
+	// root, when set, takes the place of common: all that it wants is had since
+	// begun, and so are the frontends rootFront.
+	root      *ruleClass
+	rootFront val
+	began     time.Time // what begun stands for here
+	group     *group    // nil for a plane of one node or none
 	// live: both had and wanted are known, so changes are steps.
 	live     bool
 	baseline bool
@@ -63,14 +93,21 @@ type plane struct {
 	base   PlaneChange
 	moved  bool
 	claims []PastChange
-	// class is what a rules plane wants, see rules.go.
+	// class is what a rules plane wants, see classes.go; ports are what the
+	// node's rules do for the Service now, sorted, and gen the generation in
+	// which they were last looked at.
 	class *ruleClass
+	ports []collect.RulePort
+	gen   uint32
 	// arrived collects the hops that arrived during the current event.
 	arrived []*hopState
 
-	touched bool   // since the last record
-	dirty   bool   // since the last view
-	view    *Plane `graph:"-"`
+	touched bool       // since the last record
+	pending bool       // in the Service's list of those to be recorded
+	dropped bool       // it is no plane of the Service any more
+	dirty   bool       // since the last view
+	view    *Plane     `graph:"-"`
+	shown   *planeView `graph:"-"` // of a node's rules
 	// excluded: the node does not count now, see leftOut. waits: what it is
 	// compared with is not listed yet, see waits.go.
 	excluded, waits bool
@@ -78,16 +115,37 @@ type plane struct {
 }
 
 func newPlane(svc *service, id PlaneID) *plane {
-	return &plane{id: id, svc: svc, cells: map[EndpointID]*cell{}, counts: PlaneChange{Knowledge: Known}, waits: svc.m.waits(id)}
+	return &plane{id: id, svc: svc, own: map[EndpointID]*cell{}, counts: PlaneChange{Knowledge: Known}, waits: svc.m.waits(id)}
 }
 
-func (p *plane) cell(id EndpointID) *cell {
-	c := p.cells[id]
-	if c == nil {
-		c = &cell{id: id}
-		p.cells[id] = c
+// touch makes the plane be recorded at the end of the event.
+func (p *plane) touch() {
+	p.touched = true
+	if !p.pending && p.id.Kind == PlaneRules {
+		p.pending = true
+		p.svc.pending = append(p.svc.pending, p)
 	}
-	return c
+}
+
+// weight is how many nodes the plane stands for.
+func (p *plane) weight() int {
+	if p.group != nil {
+		return p.group.n
+	}
+	return 1
+}
+
+// differences is how many differences each node of the plane has.
+func (p *plane) differences() int {
+	return p.counts.Missing + p.counts.Stale + p.counts.Unexpected + p.counts.Changed
+}
+
+// weigh takes the plane's differences into those of the Service (n = 1), or out
+// of them (n = -1).
+func (p *plane) weigh(n int) {
+	if p.counted() {
+		p.svc.diffs += n * p.differences() * p.weight()
+	}
 }
 
 // counted says whether differences of the plane are differences of the Service.
@@ -95,15 +153,9 @@ func (p *plane) counted() bool { return p.id.Kind != PlaneEndpoints && !p.exclud
 
 // recount changes what counted tells, and the Service's differences with it.
 func (p *plane) recount(change func()) {
-	was := p.counted()
+	p.weigh(-1)
 	change()
-	n := p.counts.Missing + p.counts.Stale + p.counts.Unexpected + p.counts.Changed
-	switch is := p.counted(); {
-	case was && !is:
-		p.svc.diffs -= n
-	case is && !was:
-		p.svc.diffs += n
-	}
+	p.weigh(1)
 	p.dirty, p.svc.dirty = true, true
 }
 
@@ -154,7 +206,7 @@ func (p *plane) update(c *cell, before cell, at time.Time) {
 				p.counts.Changed += n
 			}
 			if p.counted() {
-				p.svc.diffs += n
+				p.svc.diffs += n * p.weight()
 			}
 		}
 		if c.stopped {
@@ -182,7 +234,8 @@ func (p *plane) update(c *cell, before cell, at time.Time) {
 	}
 	c.stopped = c.class == stale && p.svc.stopped(c.id)
 	add(c, 1)
-	p.touched, p.dirty, p.svc.dirty = true, true, true
+	p.touch()
+	p.dirty, p.svc.dirty = true, true
 	p.member(c, at)
 }
 
@@ -256,16 +309,13 @@ func (p *plane) record(at time.Time, baseline bool) {
 func (p *plane) know(k Knowledge) {
 	if p.counts.Knowledge != k {
 		p.counts.Knowledge = k
-		p.touched = true
+		p.touch()
 	}
 }
 
-// sortedCells lists the cells by id.
+// sortedCells lists the cells by id, for reading as with find.
 func (p *plane) sortedCells() []*cell {
-	out := make([]*cell, 0, len(p.cells))
-	for _, c := range p.cells {
-		out = append(out, c)
-	}
+	out := slices.Collect(p.cells())
 	slices.SortFunc(out, func(a, b *cell) int { return compareIDs(a.id, b.id) })
 	return out
 }

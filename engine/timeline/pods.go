@@ -15,7 +15,7 @@ type podState struct {
 	pod                  *collect.Pod
 	gone                 time.Time
 	before               Before
-	after                After
+	after                *After // nil while nothing of its end was seen
 	// taken is when another pod was seen with one of its addresses.
 	taken map[addr]time.Time
 	// readyBefore is since when, by its own word, it was ready the last time
@@ -121,7 +121,7 @@ type podEnd struct {
 	exitSeen       bool
 }
 
-func (p *podState) end() podEnd { return podEnd{p.after, p.termAt, p.exitAt, p.exitSeen} }
+func (p *podState) end() podEnd { return podEnd{p.ending(), p.termAt, p.exitAt, p.exitSeen} }
 
 // observe notes the moments of a pod's life that this event shows.
 func (ch *change) observe(p *podState, old, now *collect.Pod, gone bool) {
@@ -234,8 +234,9 @@ func (ch *change) restop(s *service, p *podState) {
 	for _, ip := range p.ips {
 		id := EndpointID{UID: p.uid, IP: ip}
 		for _, pl := range s.planes() {
-			c := pl.cells[id]
+			c := pl.find(id)
 			if c != nil && c.stopped != (c.class == stale && !p.exitAt.IsZero()) {
+				c = pl.cell(id)
 				pl.update(c, *c, ch.at)
 				touched = true
 			}

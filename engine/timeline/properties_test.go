@@ -101,7 +101,7 @@ func told(s *Snapshot) map[string]string {
 		}
 		diffs[d.Plane.String()] = append(diffs[d.Plane.String()], k)
 	}
-	for _, p := range append([]*Plane{svc.Slices}, svc.Rules...) {
+	for _, p := range append([]*Plane{svc.Slices}, svc.Rules.All()...) {
 		c, _ := p.At(s.Now)
 		d := diffs[p.ID.String()]
 		slices.Sort(d)
@@ -224,7 +224,7 @@ func consistent(t *rapid.T, s *Snapshot) {
 			t.Fatalf("path %s is %s with hops %+v", p.ID, p.Status, hops)
 		}
 	}
-	for _, p := range append([]*Plane{svc.Slices}, svc.Rules...) {
+	for _, p := range append([]*Plane{svc.Slices}, svc.Rules.All()...) {
 		for i := 1; i < len(p.Changes); i++ {
 			if !p.Changes[i].At.After(p.Changes[i-1].At) {
 				t.Fatalf("%s changes out of order: %v", p.ID, p.Changes)
@@ -298,7 +298,7 @@ func TestHistoryIsNotRewritten(t *testing.T) {
 			if svc == nil {
 				continue
 			}
-			for _, p := range append([]*Plane{svc.Slices}, svc.Rules...) {
+			for _, p := range append([]*Plane{svc.Slices}, svc.Rules.All()...) {
 				was := before[p.ID]
 				if n := len(was) - 1; n > 0 && !slices.Equal(was[:n], p.Changes[:min(n, len(p.Changes))]) {
 					t.Fatalf("%s was %v, is %v", p.ID, was, p.Changes)
@@ -324,7 +324,7 @@ func dump(s *Snapshot) string {
 		for _, p := range svc.Paths {
 			fmt.Fprintln(&b, p.ID, p.Status)
 		}
-		for _, p := range append([]*Plane{svc.Slices}, svc.Rules...) {
+		for _, p := range append([]*Plane{svc.Slices}, svc.Rules.All()...) {
 			fmt.Fprintln(&b, p.Members)
 		}
 	}

@@ -70,7 +70,7 @@ func planesByModel(s *Snapshot) string {
 			wanted = svc.Wanted[n-1].N
 		}
 		fmt.Fprintln(&b, svc.Namespace+"/"+svc.Name, svc.State, sinceEpoch(svc.Since), "wanted", wanted)
-		planes := append([]*Plane{svc.Endpoints}, svc.Rules...) // in the order of their names
+		planes := append([]*Plane{svc.Endpoints}, svc.Rules.All()...) // in the order of their names
 		for _, p := range append(planes, svc.Slices) {
 			if p == nil {
 				continue

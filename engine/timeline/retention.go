@@ -22,6 +22,7 @@ func (m *Model) retain() {
 		return
 	}
 	cut := m.now.Add(-m.opt.Retention)
+	m.cut, m.ctx = cut, nil
 	trimBefore(&m.marks, cut, func(x Mark) time.Time { return x.At })
 	m.gaps = slices.DeleteFunc(m.gaps, func(g *Gap) bool { return !g.To.IsZero() && g.To.Before(cut) })
 	for uid, p := range m.podsByUID {
@@ -48,16 +49,18 @@ func (m *Model) retain() {
 		if n.gone.IsZero() || n.gone.After(cut) || m.sources[collect.RulesSource(name)] != nil {
 			return false
 		}
-		delete(m.nodes, name)
-		m.nodesDirty = true
+		m.forget(name)
 		return true
 	})
 	m.services = slices.DeleteFunc(m.services, func(s *service) bool {
 		if s.exists || len(s.epSlice) > 0 || s.legacy != nil || s.diffs > 0 || len(s.paths) > 0 || s.spec == nil && len(s.owner) > 0 || !s.deleted.IsZero() && s.deleted.After(cut) {
 			return false
 		}
+		if slices.ContainsFunc(s.planes(), func(p *plane) bool { return len(p.ports) > 0 }) {
+			return false
+		}
 		for _, n := range m.nodes {
-			if len(n.ports[s]) > 0 {
+			if len(n.loose[s]) > 0 {
 				return false
 			}
 		}
@@ -127,7 +130,6 @@ func (s *service) retain(cut time.Time) {
 	s.episodes.trim(n)
 	for p, t := range s.tracks {
 		trimSteps(&t.changes, cut, func(c PodChange) time.Time { return c.At })
-		t.view = nil
 		if p.forgettable(cut) && !s.holds(p) {
 			delete(s.tracks, p)
 			p.watchers = slices.DeleteFunc(p.watchers, func(x *service) bool { return x == s })
@@ -143,23 +145,35 @@ func (s *service) retain(cut time.Time) {
 	}
 	for id := range s.meta {
 		if !s.mentions(id) && !s.routedUnseen(id.IP) {
+			s.ownMeta()
 			delete(s.meta, id)
 			if s.owner[id.IP] == id.UID {
 				delete(s.owner, id.IP)
+				s.unclass()
 			}
 		}
 	}
+	s.fold(cut)
 	s.dirty = true
 }
 
 func (p *plane) retain(cut time.Time) {
-	p.retainPast(cut)
+	before := p.changes.len()
 	trimSteps(&p.changes, cut, func(c PlaneChange) time.Time { return c.At })
+	if p.group != nil {
+		p.group.marks = slices.Clone(p.group.marks[before-p.changes.len():])
+	} else {
+		p.retainPast(cut)
+	}
 	trimBefore(&p.arrivals, cut, func(a Arrival) time.Time { return a.At })
-	for id, c := range p.cells {
-		trimMember(&c.changes, cut)
-		if c.want == absent && c.had == absent && len(c.open) == 0 && c.wantAt.Before(cut) && c.hadAt.Before(cut) {
-			delete(p.cells, id)
+	for c := range p.held() { // of root nothing is old
+		id := c.id
+		if c.changes.len() > 1 && c.changes.items[1].At.Before(cut) {
+			c = p.cell(id)
+			trimMember(&c.changes, cut)
+		}
+		if c.want == absent && c.had == absent && len(c.open) == 0 && p.when(c.wantAt).Before(cut) && p.when(c.hadAt).Before(cut) {
+			p.forget(id)
 		}
 	}
 	p.dirty = true
@@ -177,7 +191,7 @@ func (s *service) holds(p *podState) bool {
 // mentions reports that an endpoint still stands in a plane or a path.
 func (s *service) mentions(id EndpointID) bool {
 	for _, p := range s.planes() {
-		if p.cells[id] != nil {
+		if p.find(id) != nil {
 			return true
 		}
 	}
@@ -187,12 +201,9 @@ func (s *service) mentions(id EndpointID) bool {
 // routedUnseen reports that the rules of a node without a plane, which does not exist
 // but may come back, still have the address.
 func (s *service) routedUnseen(ip addr) bool {
-	for name, n := range s.m.nodes {
-		if s.rules[name] != nil {
-			continue
-		}
-		for i := range n.ports[s] {
-			if slices.ContainsFunc(n.ports[s][i].Endpoints, func(ap netip.AddrPort) bool { return ap.Addr().Unmap() == ip }) {
+	for _, n := range s.m.nodes {
+		for i := range n.loose[s] {
+			if slices.ContainsFunc(n.loose[s][i].Endpoints, func(ap netip.AddrPort) bool { return ap.Addr().Unmap() == ip }) {
 				return true
 			}
 		}

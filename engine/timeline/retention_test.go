@@ -41,7 +41,7 @@ func TestRetentionDropsWhatIsOldAndKeepsWhatIsNow(t *testing.T) {
 	if oldest.Before(end.Add(-81 * time.Second)) {
 		t.Errorf("the oldest path is of %v, the end is %v", oldest, end)
 	}
-	for _, p := range append([]*Plane{svc.Slices}, svc.Rules...) {
+	for _, p := range append([]*Plane{svc.Slices}, svc.Rules.All()...) {
 		if n := len(p.Changes); n > 2*20*81 {
 			t.Errorf("%s keeps %d changes", p.ID, n)
 		}
@@ -129,8 +129,8 @@ func TestRetentionForgetsANodeThatWentLongAgo(t *testing.T) {
 	if len(s.Nodes) != 1 || s.Nodes[0].Name != "n1" || m.nodes["n2"] != nil {
 		t.Errorf("nodes %+v, want n1 only", s.Nodes)
 	}
-	if web := s.Service("default", "web"); web.State != Converged || len(web.Rules) != 1 {
-		t.Errorf("web is %s with the rules of %d nodes", web.State, len(web.Rules))
+	if web := s.Service("default", "web"); web.State != Converged || web.Rules.Len() != 1 {
+		t.Errorf("web is %s with the rules of %d nodes", web.State, web.Rules.Len())
 	}
 }
 

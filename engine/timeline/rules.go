@@ -3,23 +3,15 @@ package timeline
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
-	"github.com/kconverge/kconverge/engine/desired"
 )
 
 type addr = netip.Addr
-
-// ruleClass is what the rules of a set of nodes should hold for one Service.
-// Without Local policies and hints all nodes are one class.
-type ruleClass struct {
-	want  map[EndpointID]val
-	ports []collect.RulePort
-}
 
 // front is one address that leads to the Service.
 type front struct {
@@ -118,70 +110,85 @@ func (s *service) rulesKnown() bool {
 	return s.m.ready(collect.SourceServices, collect.SourceEndpointSlices)
 }
 
-// perNode reports that nodes differ in what they should hold.
-func (s *service) perNode() bool {
-	if s.spec.InternalPolicy == string(collect.PolicyLocal) || s.spec.ExternalPolicy == string(collect.PolicyLocal) {
-		return true
-	}
-	for _, sl := range s.epSlice {
-		for i := range sl.slice.Endpoints {
-			if e := &sl.slice.Endpoints[i]; len(e.HintNodes) > 0 || len(e.HintZones) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // rerule brings what is wanted of the nodes' rules in line with the Service and
 // its slices as they are now. root gives the path that a step of an endpoint
 // belongs to; nil means a baseline.
 func (ch *change) rerule(s *service, root func(EndpointID, direction) *path) {
-	ch.reruleOn(s, s.ruleNodes, root)
-}
-
-// reruleOn is rerule for some nodes.
-func (ch *change) reruleOn(s *service, nodes []string, root func(EndpointID, direction) *path) {
-	if !s.rulesKnown() || len(nodes) == 0 {
+	if !s.rulesKnown() {
 		return
 	}
-	perNode := s.exists && s.perNode()
-	classes := map[string]*ruleClass{}
-	classOf := func(node string) *ruleClass {
-		key := ""
-		if perNode {
-			key = node
-		}
-		c := classes[key]
-		if c == nil {
-			c = &ruleClass{}
-			if s.exists {
-				c.ports = desired.Rules(desired.ServiceRef{Namespace: s.namespace, Name: s.name, Service: s.spec}, s.sliceObjects(), s.m.nodeRef(node))
-			}
-			c.want = s.foldRules(c.ports)
-			classes[key] = c
-		}
-		return c
+	for _, g := range slices.Clone(s.groups) {
+		ch.reruleGroup(g, root)
 	}
-	type pair struct{ from, to *ruleClass }
-	deltas := map[pair][]EndpointID{}
-	for _, node := range nodes {
-		p := s.rules[node]
-		to := classOf(node)
-		ids, ok := deltas[pair{p.class, to}]
-		if !ok {
-			ids = changedIDs(p.class, to)
-			deltas[pair{p.class, to}] = ids
+	d := deltas{}
+	for _, node := range s.ruleNodes {
+		ch.reruleOn(s.rules[node], s.classOf(node), root, d)
+	}
+}
+
+// deltas are the endpoints about which two classes differ.
+type deltas map[[2]*ruleClass][]EndpointID
+
+func (d deltas) between(from, to *ruleClass) []EndpointID {
+	key := [2]*ruleClass{from, to}
+	ids, ok := d[key]
+	if !ok {
+		ids = changedIDs(from, to)
+		d[key] = ids
+	}
+	return ids
+}
+
+// reruleOn moves what is wanted of one plane on to the class to.
+func (ch *change) reruleOn(p *plane, to *ruleClass, root func(EndpointID, direction) *path, d deltas) {
+	ids := d.between(p.class, to)
+	p.class = to
+	for _, id := range ids {
+		var pathOf func(direction) *path
+		if root != nil {
+			pathOf = func(d direction) *path { return root(id, d) }
 		}
-		p.class = to
-		for _, id := range ids {
-			var pathOf func(direction) *path
-			if root != nil {
-				pathOf = func(d direction) *path { return root(id, d) }
+		ch.setWant(p, id, to.want[id], pathOf)
+	}
+	ch.refront(p, root)
+}
+
+// reruleGroup is rerule for the nodes of a group. Where it makes steps, the nodes
+// leave the group, and are for the caller to look at.
+func (ch *change) reruleGroup(g *plane, root func(EndpointID, direction) *path) {
+	s := g.svc
+	parts := map[*ruleClass][]*node{}
+	if s.perNode() {
+		g.eachMember(func(n *node) {
+			to := s.classOf(n.name)
+			parts[to] = append(parts[to], n)
+		})
+	} else {
+		any := g.members()
+		parts[s.classOf(any[0].name)] = any
+	}
+	for _, to := range slices.SortedFunc(maps.Keys(parts), func(a, b *ruleClass) int {
+		return cmp.Compare(parts[a][0].index, parts[b][0].index)
+	}) {
+		switch moves := len(changedIDs(g.class, to)) > 0 || ch.refronts(g, to); {
+		case !moves && g.class == nil:
+			ch.reruleOn(g.split(parts[to]), to, root, deltas{})
+		case !moves:
+			if len(parts) == 1 {
+				g.class = to // the same, by now
+			} else if g.class != to {
+				g.split(parts[to]).class = to
 			}
-			ch.setWant(p, id, to.want[id], pathOf)
+		case g.live && root != nil:
+			for _, n := range parts[to] {
+				g.extract(n)
+			}
+		default:
+			part := g.split(parts[to])
+			if ch.open(part); part.group.n > 0 {
+				ch.reruleOn(part, to, root, deltas{})
+			}
 		}
-		ch.refront(p, root)
 	}
 }
 
@@ -206,19 +213,48 @@ func changedIDs(from, to *ruleClass) []EndpointID {
 	return ids
 }
 
+// fronts compares the frontends that a class wants with those that the plane's
+// nodes have. agree says that they are the same as far as their rules can tell.
+func (p *plane) fronts(class *ruleClass) (want, had val, agree bool) {
+	s := p.svc
+	w, h := frontsOf(class.ports), frontsOf(p.ports)
+	sources := true
+	if p.group != nil {
+		sources = !p.group.sources
+	} else if n := s.m.nodes[p.id.Node]; n != nil {
+		sources = !n.sourcesLater
+	}
+	return s.values.fronts(w), s.values.fronts(h), frontsAgree(w, h, sources)
+}
+
+// refronts reports that refront would change something, were the class the
+// plane's.
+func (ch *change) refronts(p *plane, class *ruleClass) bool {
+	want, had, agree := p.fronts(class)
+	var is cell
+	c := p.find(EndpointID{})
+	if c != nil {
+		is = *c
+	}
+	if agree {
+		if c != nil && c.had == had && had != want {
+			return true
+		}
+		had = want
+	}
+	return is.want != want || is.had != had
+}
+
 // refront brings the Service's own cell in line: its frontends.
 func (ch *change) refront(p *plane, root func(EndpointID, direction) *path) {
-	s := p.svc
-	want := frontsOf(p.class.ports)
 	var pathOf func(direction) *path
 	if root != nil {
 		pathOf = func(d direction) *path { return root(EndpointID{}, d) }
 	}
-	had := frontsOf(s.m.ruled(p.id.Node, s))
-	v, hadVal := s.values.fronts(want), s.values.fronts(had)
-	n := s.m.nodes[p.id.Node]
-	if frontsAgree(want, had, n == nil || !n.sourcesLater) {
-		if c := p.cells[EndpointID{}]; c != nil && c.had == hadVal && hadVal != v && len(c.open) == 0 {
+	v, hadVal, agree := p.fronts(p.class)
+	if agree {
+		if c := p.find(EndpointID{}); c != nil && c.had == hadVal && hadVal != v && len(c.open) == 0 {
+			c = p.cell(EndpointID{})
 			before := *c
 			c.had = v // the same, as far as rules can tell
 			p.update(c, before, ch.at)
@@ -227,221 +263,4 @@ func (ch *change) refront(p *plane, root func(EndpointID, direction) *path) {
 	}
 	ch.setWant(p, EndpointID{}, v, pathOf)
 	ch.setHad(p, EndpointID{}, hadVal)
-}
-
-// ruled returns the rule ports that a node has for the Service, sorted.
-func (m *Model) ruled(name string, s *service) []collect.RulePort {
-	if n := m.nodes[name]; n != nil {
-		return n.ports[s]
-	}
-	return nil
-}
-
-// onRules takes one generation of a node's rules.
-func (ch *change) onRules() {
-	m, r := ch.m, ch.e.Payload.(*collect.Rules)
-	name := r.Node
-	n := m.node(name)
-	elsewhere := r.Elsewhere()
-	first := !n.ruled && elsewhere == ""
-	if n.dumped = n.dumped || r.Baseline; !n.dumped {
-		// What it changes is not known: nothing has told what there was, or
-		// that was too long ago to be kept.
-		return
-	}
-	if r.Baseline && !first && ch.notBefore.IsZero() {
-		// A dump beside the notifications: what differs came about since
-		// the source last vouched.
-		ch.notBefore = ch.src.vouched
-	}
-	n.generation = r.Generation
-	n.unknown = r.Unknown
-	n.sourcesLater = strings.HasPrefix(r.Layout, collect.LayoutIPTables)
-	if elsewhere != n.elsewhere {
-		n.elsewhere = elsewhere
-		m.coverageChanged()
-	}
-	if n.ruled && elsewhere != "" {
-		for _, s := range m.services {
-			if s.rules[name] != nil {
-				ch.touch(s)
-				ch.dropRules(s, name)
-			}
-		}
-	}
-	n.ruled = elsewhere == ""
-	if r.Baseline {
-		ch.src.closeGap(m, ch.at)
-	}
-	m.nodesDirty = true
-	if first {
-		m.coverageChanged()
-	}
-
-	byService := map[*service][]collect.RulePort{}
-	for i := range r.Ports {
-		s := m.service(r.Ports[i].Namespace, r.Ports[i].Service)
-		byService[s] = append(byService[s], r.Ports[i])
-	}
-	if r.Baseline {
-		for s := range n.ports {
-			if _, ok := byService[s]; !ok {
-				byService[s] = nil
-			}
-		}
-	}
-	if first {
-		ch.baseline = true
-		for _, s := range m.services {
-			if _, ok := byService[s]; !ok {
-				byService[s] = nil
-			}
-		}
-	}
-	for _, s := range sortedServices(byService) {
-		ch.touch(s)
-		if n.ruled && !first && s.rules[name] == nil && !m.nodeGone(name) {
-			ch.plantRules(s, name) // with nothing, as it was before
-		}
-		var had []collect.RulePort
-		if !r.Baseline {
-			had = n.ports[s]
-		}
-		had = mergePorts(had, byService[s])
-		if len(had) == 0 {
-			delete(n.ports, s)
-		} else {
-			n.ports[s] = had
-		}
-		switch {
-		case m.nodeGone(name), !n.ruled:
-		case first:
-			ch.plantRules(s, name)
-		default:
-			ch.reread(s, name)
-		}
-	}
-}
-
-// mergePorts applies the new state of some ports to a sorted list.
-func mergePorts(had, news []collect.RulePort) []collect.RulePort {
-	out := make([]collect.RulePort, 0, len(had)+len(news))
-	out = append(out, had...)
-	for _, p := range news {
-		i, ok := slices.BinarySearchFunc(out, p.RulePortKey, func(x collect.RulePort, k collect.RulePortKey) int { return x.RulePortKey.Compare(k) })
-		switch {
-		case ok && p.Empty():
-			out = slices.Delete(out, i, i+1)
-		case ok:
-			out[i] = p
-		case !p.Empty():
-			out = slices.Insert(out, i, p)
-		}
-	}
-	return out
-}
-
-// plantRules makes the plane of a node's rules for a Service and brings it live:
-// what is there and what is wanted now is the baseline.
-func (ch *change) plantRules(s *service, node string) {
-	p := s.rulePlane(node)
-	p.live = false
-	p.know(Known)
-	p.setExcluded(ch.m.leftOut(node))
-	ch.reread(s, node)
-	ch.reruleOn(s, []string{node}, nil)
-	p.live = s.rulesKnown()
-	p.touched = true
-}
-
-// reread takes the node's rules for the Service as they are now.
-func (ch *change) reread(s *service, node string) {
-	n, p := ch.m.nodes[node], s.rulePlane(node)
-	had := s.foldRules(n.ports[s])
-	if p.live {
-		s.disown(p, had)
-	}
-	p.note = generationNote(n.generation)
-	p.dirty = true // it shows the ports
-	p.know(Known)
-	ids := make([]EndpointID, 0, len(had))
-	for id := range had {
-		ids = append(ids, id)
-	}
-	for id, c := range p.cells {
-		if _, ok := had[id]; !ok && c.had != absent && (id != EndpointID{}) {
-			ids = append(ids, id)
-		}
-	}
-	slices.SortFunc(ids, compareIDs)
-	for _, id := range ids {
-		ch.setHad(p, id, had[id])
-	}
-	if p.class != nil {
-		ch.refront(p, nil)
-	}
-}
-
-// disown gives addresses that came to the node's rules to nobody, where the one who
-// had them last is gone from the slices and from the node: somebody else has them
-// now, and a slice will say who.
-func (s *service) disown(p *plane, had map[EndpointID]val) {
-	for id, v := range had {
-		nobody := EndpointID{UID: UnknownUID, IP: id.IP}
-		if id == nobody || !s.vanished(p, id) && !p.has(nobody) {
-			continue
-		}
-		delete(had, id)
-		had[nobody] = v
-		if s.strays == nil {
-			s.strays = map[addr]struct{}{}
-		}
-		s.strays[id.IP] = struct{}{}
-	}
-}
-
-// vanished reports that an endpoint is in no slice any more, and on this plane
-// neither had nor wanted.
-func (s *service) vanished(p *plane, id EndpointID) bool {
-	if s.slices.has(id) {
-		return false
-	}
-	c := p.cells[id]
-	return c == nil || c.had == absent && c.want == absent
-}
-
-func (p *plane) has(id EndpointID) bool {
-	c := p.cells[id]
-	return c != nil && c.had != absent
-}
-
-// handOver renames what the nodes have at an address from one endpoint to
-// another.
-func (ch *change) handOver(s *service, ip addr, from, to string) {
-	old, now := EndpointID{UID: from, IP: ip}, EndpointID{UID: to, IP: ip}
-	real := from != UnknownUID
-	for _, node := range s.ruleNodes {
-		p := s.rules[node]
-		c := p.cells[old]
-		if c == nil || c.had == absent {
-			continue
-		}
-		d := p.cell(now)
-		beforeOld, beforeNew := *c, *d
-		d.had, d.hadAt, d.hadNB, d.hadBaseline = c.had, c.hadAt, c.hadNB, c.hadBaseline || real
-		c.had, c.hadAt, c.hadNB = absent, ch.at, ch.notBefore
-		if real {
-			if ch.handedOver == nil {
-				ch.handedOver = map[*cell]bool{}
-			}
-			ch.handedOver[c] = true
-		}
-		for _, st := range c.open {
-			ch.close(st, StatusHandedOver)
-		}
-		clear(c.open)
-		c.open = c.open[:0]
-		p.update(c, beforeOld, ch.at)
-		p.update(d, beforeNew, ch.at)
-	}
 }

@@ -59,7 +59,7 @@ func section(s *Snapshot, name string) (string, error) {
 		}
 		fmt.Fprintf(&b, "\nwatermark %s\n", sinceEpoch(s.Watermark))
 	case "planes":
-		for _, p := range append([]*Plane{svc.Slices, svc.Endpoints}, svc.Rules...) {
+		for _, p := range append([]*Plane{svc.Slices, svc.Endpoints}, svc.Rules.All()...) {
 			if p == nil {
 				continue
 			}
@@ -142,19 +142,19 @@ func section(s *Snapshot, name string) (string, error) {
 			b.WriteString(strings.TrimSpace(fmt.Sprintf("%s/%s settled %v %s", w.Kind, w.Name, w.Settled, w.Why)) + "\n")
 		}
 	case "lane":
-		for _, p := range append([]*Plane{svc.Slices, svc.Endpoints}, svc.Rules...) {
+		for _, p := range append([]*Plane{svc.Slices, svc.Endpoints}, svc.Rules.All()...) {
 			if p != nil && p.ID.String() == f[1] {
 				printLane(&b, p)
 			}
 		}
 	case "past":
-		for _, p := range append([]*Plane{svc.Slices, svc.Endpoints}, svc.Rules...) {
+		for _, p := range append([]*Plane{svc.Slices, svc.Endpoints}, svc.Rules.All()...) {
 			if p != nil && p.ID.String() == f[1] {
 				printPast(&b, p.Past)
 			}
 		}
 	case "arrivals":
-		for _, p := range append([]*Plane{svc.Slices}, svc.Rules...) {
+		for _, p := range append([]*Plane{svc.Slices}, svc.Rules.All()...) {
 			for _, a := range p.Arrivals {
 				fmt.Fprintf(&b, "%s %s lag %s of %d settled %v\n", p.ID, sinceEpoch(a.At), a.Lag, len(a.Paths), a.Settled)
 			}

@@ -1,7 +1,7 @@
 package timeline
 
 import (
-	"slices"
+	"maps"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -19,7 +19,9 @@ type service struct {
 	indexed         string // its key in namespace.byLabel
 
 	values *values
-	meta   map[EndpointID]*endpointMeta
+	// meta is not written once a view has it.
+	meta       map[EndpointID]endpointMeta
+	metaShared bool
 	// members are the pods that count now, tracks all that ever did.
 	members map[*podState]struct{}
 	tracks  map[*podState]*track
@@ -45,8 +47,16 @@ type service struct {
 
 	slices    *plane
 	endpoints *plane
+	// rules are the planes of nodes that have one of their own, groups those of
+	// all others.
 	rules     map[string]*plane
 	ruleNodes []string // sorted keys of rules
+	groups    []*plane
+	pending   []*plane // planes of rules that are to be recorded
+	// classes are what nodes' rules should hold now, nil until that is asked;
+	// oldClasses what they should before.
+	classes    *classes
+	oldClasses []*ruleClass
 
 	paths     []*path // by origin, then ID
 	pathIndex map[pathKey]*path
@@ -63,6 +73,8 @@ type service struct {
 	inChange bool
 	dirty    bool
 	view     *Service `graph:"-"`
+
+	rulesView *rulesView `graph:"-"`
 }
 
 // endpointMeta is what people call an endpoint.
@@ -83,7 +95,7 @@ type laneCount struct{ ready, fallback int }
 func newService(m *Model, namespace, name string) *service {
 	s := &service{
 		m: m, namespace: namespace, name: name,
-		values: newValues(), meta: map[EndpointID]*endpointMeta{},
+		values: newValues(), meta: map[EndpointID]endpointMeta{},
 		members: map[*podState]struct{}{}, tracks: map[*podState]*track{},
 		wants: map[*podState][]wantEntry{}, epSlice: map[string]*sliceState{}, owner: map[addr]string{},
 		rules: map[string]*plane{}, pathIndex: map[pathKey]*path{}, pathIDs: map[string]*path{},
@@ -98,10 +110,12 @@ func newService(m *Model, namespace, name string) *service {
 // on is known.
 func (s *service) bringLive() {
 	if s.m.ready(collect.SourcePods, collect.SourceServices, collect.SourceEndpointSlices) {
-		s.slices.live, s.slices.touched = true, true
+		s.slices.live = true
+		s.slices.touch()
 	}
 	if s.m.ready(collect.SourcePods, collect.SourceServices, collect.SourceEndpoints) {
-		s.endpoints.live, s.endpoints.touched = true, true
+		s.endpoints.live = true
+		s.endpoints.touch()
 	}
 }
 
@@ -115,46 +129,51 @@ func (s *service) managed() bool {
 	return s.spec != nil && len(s.spec.Selector) > 0 && s.spec.Kind != "ExternalName" && s.m.ready(collect.SourcePods)
 }
 
+// planes lists all planes, those that stand for several nodes once.
 func (s *service) planes() []*plane {
-	out := make([]*plane, 0, 2+len(s.rules))
+	out := make([]*plane, 0, 2+len(s.groups)+len(s.rules))
 	out = append(out, s.slices, s.endpoints)
+	out = append(out, s.groups...)
 	for _, n := range s.ruleNodes {
 		out = append(out, s.rules[n])
 	}
 	return out
 }
 
-// rulePlane returns the plane of a node's rules, making it.
+// rulePlane returns the plane of a node's rules as one of its own, making it.
 func (s *service) rulePlane(node string) *plane {
-	p := s.rules[node]
+	p := s.single(node)
 	if p == nil {
 		p = newPlane(s, PlaneID{Kind: PlaneRules, Node: node})
-		s.rules[node] = p
-		i, _ := slices.BinarySearch(s.ruleNodes, node)
-		s.ruleNodes = slices.Insert(s.ruleNodes, i, node)
+		if n := s.m.nodes[node]; n != nil {
+			p.ports = n.loose[s]
+			delete(n.loose, s)
+		}
+		s.adopt(p)
 	}
 	return p
 }
 
 // call remembers what an endpoint is called.
 func (s *service) call(id EndpointID, pod, node string) {
-	m := s.meta[id]
-	if m == nil {
-		m = &endpointMeta{}
-		s.meta[id] = m
-	}
-	was := *m
+	m, known := s.meta[id]
+	was := m
 	if pod != "" {
 		m.pod = pod
 	}
 	if node != "" {
 		m.node = node
 	}
-	if was == *m {
+	if known && was == m {
 		return
 	}
-	for _, p := range s.planes() {
-		if p.cells[id] != nil {
+	s.ownMeta()
+	s.meta[id] = m
+	if was == m {
+		return
+	}
+	for _, p := range []*plane{s.slices, s.endpoints} {
+		if p.find(id) != nil {
 			p.dirty = true
 		}
 	}
@@ -165,12 +184,22 @@ func (s *service) call(id EndpointID, pod, node string) {
 	}
 }
 
+// ownMeta makes meta one that no view has.
+func (s *service) ownMeta() {
+	if s.metaShared {
+		s.meta, s.metaShared = maps.Clone(s.meta), false
+	}
+}
+
 func (s *service) endpoint(id EndpointID, ports []int32) Endpoint {
+	return endpointOf(s.meta, id, ports)
+}
+
+func endpointOf(meta map[EndpointID]endpointMeta, id EndpointID, ports []int32) Endpoint {
 	e := bareEndpoint(id)
 	e.Ports = ports
-	if m := s.meta[id]; m != nil {
-		e.Pod, e.Node = m.pod, m.node
-	}
+	m := meta[id]
+	e.Pod, e.Node = m.pod, m.node
 	return e
 }
 

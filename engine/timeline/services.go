@@ -47,6 +47,7 @@ func (ch *change) onService() {
 	}
 	s.spec, s.exists = now, !gone
 	s.recordSpec(ch.at)
+	s.unclass()
 	if gone {
 		s.deleted = ch.at
 		n.index(s, nil)
@@ -160,7 +161,7 @@ func (ch *change) reincarnate(s *service) {
 
 // closeOpen gives up the plane's open steps.
 func (ch *change) closeOpen(p *plane) {
-	for _, c := range p.sortedCells() {
+	for _, c := range p.sortedOwn() {
 		ch.closeCell(c)
 	}
 }
@@ -170,11 +171,18 @@ func (ch *change) closeOpen(p *plane) {
 func (ch *change) bringLive(s *service) {
 	m := ch.m
 	s.bringLive()
+	var fresh []*node
 	for _, name := range m.nodeNames {
-		if m.nodes[name].ruled && s.rules[name] == nil && !m.nodeGone(name) {
+		n := m.nodes[name]
+		switch {
+		case !n.ruled || s.hasRules(name) || m.nodeGone(name):
+		case len(n.loose[s]) > 0:
 			ch.plantRules(s, name)
+		default:
+			fresh = append(fresh, n)
 		}
 	}
+	ch.plantNew(s, fresh)
 }
 
 // serviceRoots says which path a step belongs to that the Service itself made in

@@ -148,6 +148,7 @@ func endpointRank(e *collect.SliceEndpoint) int {
 // changed, and moves on to the rules.
 func (ch *change) resliced(s *service, name string) {
 	ch.touch(s)
+	s.unclass()
 	p := s.slices
 	switch sl := s.epSlice[name]; {
 	case sl != nil:
@@ -155,7 +156,7 @@ func (ch *change) resliced(s *service, name string) {
 	default:
 		p.note = name + " deleted"
 	}
-	p.touched = true
+	p.touch()
 	if !s.m.ready(collect.SourceEndpointSlices) {
 		return
 	}
@@ -186,7 +187,8 @@ func (ch *change) rereadSlices(s *service) map[EndpointID]bool {
 	}
 	moved := map[EndpointID]bool{}
 	var ids []EndpointID
-	for id, c := range p.cells {
+	for c := range p.cells() {
+		id := c.id
 		if c.had != had[id] {
 			ids = append(ids, id)
 		}
@@ -202,7 +204,7 @@ func (ch *change) rereadSlices(s *service) map[EndpointID]bool {
 		}
 	}
 	for id := range had {
-		if p.cells[id] == nil {
+		if p.find(id) == nil {
 			ids = append(ids, id)
 		}
 	}
@@ -226,6 +228,7 @@ func (ch *change) rereadSlices(s *service) map[EndpointID]bool {
 		to := best[ip].id.UID
 		if from := s.ownerOf(ip); from != to {
 			s.owner[ip] = to
+			s.unclass()
 			ch.handOver(s, ip, from, to)
 		}
 		if _, ok := s.strays[ip]; ok {
@@ -243,9 +246,9 @@ func (ch *change) rereadSlices(s *service) map[EndpointID]bool {
 // lanesFromSlices counts the wanted lane of a Service that no pods speak for.
 func (s *service) lanesFromSlices() {
 	s.lanes = [2]laneCount{}
-	for id, c := range s.slices.cells {
+	for c := range s.slices.cells() {
 		info := s.values.info(c.want)
-		s.countLane(&wantEntry{id: id, routable: info.routable, fallback: info.fallback}, 1)
+		s.countLane(&wantEntry{id: c.id, routable: info.routable, fallback: info.fallback}, 1)
 	}
 }
 
@@ -267,7 +270,7 @@ func (ch *change) sliceRoots(s *service, moved map[EndpointID]bool) func(Endpoin
 			st.path.steer(d)
 			return st.path
 		}
-		c := s.slices.cells[id]
+		c := s.slices.find(id)
 		if !moved[id] && c != nil {
 			cause := CauseHintsChanged
 			if s.values.info(c.had).fallback {
@@ -282,15 +285,17 @@ func (ch *change) sliceRoots(s *service, moved map[EndpointID]bool) func(Endpoin
 			if st := pickStep(c.open, d); st != nil && st.dir == d {
 				return st.path
 			}
-			for _, st := range slices.Backward(c.lost) {
-				if st.val == c.had && ch.at.Sub(st.lostAt) <= ch.m.opt.Budgets.Slices && s.pathIDs[st.path.ID] == st.path {
-					return st.path // written by a controller that was behind
+			if c.after != nil {
+				for _, st := range slices.Backward(c.after.lost) {
+					if st.val == c.had && ch.at.Sub(st.lostAt) <= ch.m.opt.Budgets.Slices && s.pathIDs[st.path.ID] == st.path {
+						return st.path // written by a controller that was behind
+					}
 				}
 			}
 		}
 		p := s.pathFor(ch.rootHere(), id, CauseSliceEdited, opOf(d), ch.moment())
 		if c != nil {
-			c.edited = p
+			c.remember().edited = p
 		}
 		return p
 	}
@@ -332,7 +337,7 @@ func (p *path) steer(d direction) {
 // is still to be routed to, because it serves while it terminates and nothing
 // else is left.
 func (ch *change) settleOps(s *service) {
-	if len(s.ruleNodes) == 0 || !s.rulesKnown() {
+	if len(s.ruleNodes)+len(s.groups) == 0 || !s.rulesKnown() {
 		return
 	}
 	for _, st := range ch.satisfiedAll {
@@ -340,12 +345,9 @@ func (ch *change) settleOps(s *service) {
 		if p.Op != OpRemove || len(p.rules) > 0 {
 			continue
 		}
-		for _, node := range s.ruleNodes {
-			if s.rules[node].class.want[p.Endpoint.EndpointID] != absent {
-				p.Op = OpChange
-				p.touch()
-				break
-			}
+		if slices.ContainsFunc(s.planes(), func(pl *plane) bool { return pl.class != nil && pl.class.want[p.Endpoint.EndpointID] != absent }) {
+			p.Op = OpChange
+			p.touch()
 		}
 	}
 }

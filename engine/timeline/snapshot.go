@@ -1,7 +1,7 @@
 package timeline
 
 import (
-	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -52,21 +52,7 @@ func (s *service) viewNow() *Service {
 	if s.m.sources[sourceOf(s.endpoints.id)] != nil {
 		v.Endpoints = s.endpoints.viewNow(s.m)
 	}
-	for _, n := range s.ruleNodes {
-		if p := s.rules[n]; len(p.cells) > 0 || v.RoutedByProxy {
-			v.Rules = append(v.Rules, p.viewNow(s.m))
-		} else {
-			v.hidden = append(v.hidden, p.viewNow(s.m))
-		}
-	}
-	if v.RoutedByProxy {
-		for n := range s.m.expectedNodes() {
-			if s.rules[n] == nil {
-				v.Rules = append(v.Rules, &Plane{ID: PlaneID{Kind: PlaneRules, Node: n}, Changes: []PlaneChange{{At: s.m.first, Knowledge: Blind}}})
-			}
-		}
-		slices.SortFunc(v.Rules, func(a, b *Plane) int { return cmp.Compare(a.ID.Node, b.ID.Node) })
-	}
+	v.Rules = s.ruleViews(v.RoutedByProxy, v.Coverage.Expected)
 	s.growing = false
 	v.Paths = make([]*Path, len(s.paths))
 	for i, p := range s.paths {
@@ -100,22 +86,15 @@ func (s *service) judge(v *Service) {
 		if p.id.Kind == PlaneSlices {
 			budget = s.m.opt.Budgets.Slices
 		}
-		for _, c := range p.cells {
-			if c.class == agrees {
-				continue
-			}
-			d := Difference{Plane: p.id, Endpoint: s.endpoint(c.id, c.ports), Kind: diffNames[c.class], Since: c.since}
-			if c.stopped {
-				d.Stopped = s.stoppedAt(c.id)
-			}
+		for d := range p.differ() {
 			v.Differences = append(v.Differences, d)
 			if !counted {
 				continue
 			}
-			if v.Since.IsZero() || c.since.Before(v.Since) {
-				v.Since = c.since
+			if v.Since.IsZero() || d.Since.Before(v.Since) {
+				v.Since = d.Since
 			}
-			stalls := c.since.Add(budget)
+			stalls := d.Since.Add(budget)
 			if now.After(stalls) {
 				v.State = Stalled
 				continue
@@ -131,6 +110,37 @@ func (s *service) judge(v *Service) {
 	sortDifferences(v.Differences)
 }
 
+// differ are the plane's differences, those of each node.
+func (p *plane) differ() iter.Seq[Difference] {
+	return func(yield func(Difference) bool) {
+		for c := range p.cells() {
+			if c.class == agrees {
+				continue
+			}
+			d := Difference{Plane: p.id, Endpoint: p.svc.endpoint(c.id, c.ports), Kind: diffNames[c.class], Since: p.when(c.since)}
+			if c.stopped {
+				d.Stopped = p.svc.stoppedAt(c.id)
+			}
+			if p.group == nil {
+				if !yield(d) {
+					return
+				}
+				continue
+			}
+			since := d.Since
+			for _, n := range p.members() {
+				d.Plane.Node = n.name
+				if since.Equal(begun) {
+					d.Since, _ = p.group.start(n)
+				}
+				if !yield(d) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (s *service) sliceViews() []Slice {
 	out := make([]Slice, 0, len(s.epSlice))
 	for _, sl := range s.sortedSlices() {
@@ -139,38 +149,39 @@ func (s *service) sliceViews() []Slice {
 	return out
 }
 
-// viewNow gives the plane's immutable form.
+// viewNow gives the immutable form of a plane other than of rules.
 func (p *plane) viewNow(m *Model) *Plane {
 	if p.view != nil && !p.dirty {
 		return p.view
 	}
 	p.dirty = false
-	v := &Plane{ID: p.id, Changes: p.withGaps(m), Arrivals: p.arrivals.view(), Past: p.pastNow(m)}
+	v := &Plane{ID: p.id, Changes: withGaps(p.changes.view(), m.gaps, p.id), Arrivals: p.arrivals.view(), Past: pastOf(p.base, p.claims, nil)}
 	if s := m.sources[sourceOf(p.id)]; len(v.Changes) == 0 && s != nil && s.blind() {
 		v.Changes = []PlaneChange{{At: m.first, Knowledge: Blind}}
 	}
-	for _, c := range p.sortedCells() {
+	cells := p.sortedCells()
+	v.Members = make([]Member, 0, len(cells))
+	for _, c := range cells {
 		if (c.id == EndpointID{}) {
 			v.Frontends = c.changes.view()
 		} else if c.changes.len() > 0 {
 			v.Members = append(v.Members, Member{Endpoint: p.svc.endpoint(c.id, c.ports), Changes: c.changes.view()})
 		}
 	}
-	if p.id.Kind == PlaneRules {
-		v.Ports = m.ruled(p.id.Node, p.svc)
+	if len(v.Members) == 0 {
+		v.Members = nil
 	}
 	p.view = v
 	return v
 }
 
-// withGaps draws the gaps over the plane's changes.
-func (p *plane) withGaps(m *Model) []PlaneChange {
-	out := p.changes.view()
+// withGaps draws the gaps over a plane's changes.
+func withGaps(out []PlaneChange, gaps []*Gap, id PlaneID) []PlaneChange {
 	if len(out) == 0 {
 		return out
 	}
-	for _, g := range m.gaps {
-		if gapConcerns(g.Source, p.id) {
+	for _, g := range gaps {
+		if gapConcerns(g.Source, id) {
 			out = overlay(out, g.From, g.To)
 		}
 	}

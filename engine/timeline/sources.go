@@ -43,7 +43,9 @@ func (ch *change) onVouch() {
 }
 
 // onClockBound takes how far the times of the source's events may be off.
-func (ch *change) onClockBound() { ch.src.clock = *ch.e.Payload.(*collect.ClockBound) }
+func (ch *change) onClockBound() {
+	ch.src.clock, ch.m.clocks = *ch.e.Payload.(*collect.ClockBound), nil
+}
 
 // clockOf is how the times of what the plane has were brought to the viewer's
 // clock.
@@ -134,9 +136,7 @@ func (m *Model) lastGap(id collect.SourceID) *Gap {
 func (m *Model) gapsChanged() {
 	m.coverageChanged()
 	for _, s := range m.services {
-		for _, p := range s.planes() {
-			p.dirty = true
-		}
+		s.slices.dirty, s.endpoints.dirty = true, true
 	}
 }
 
@@ -204,6 +204,7 @@ func (ch *change) rebaselineServices() {
 	m := ch.m
 	for _, s := range m.services {
 		ch.touch(s)
+		s.unclass()
 		for _, p := range s.planes() {
 			p.live = false
 			ch.closeOpen(p)
@@ -215,10 +216,11 @@ func (ch *change) rebaselineServices() {
 			ch.rereadSlices(s)
 		}
 		ch.rereadLegacy(s)
-		for _, name := range m.nodeNames {
-			if m.nodes[name].ruled && !m.nodeGone(name) {
-				ch.plantRules(s, name)
-			}
+		for _, g := range slices.Clone(s.groups) {
+			ch.replant(g)
+		}
+		for _, name := range slices.Clone(s.ruleNodes) {
+			ch.plantRules(s, name)
 		}
 		ch.bringLive(s)
 	}
@@ -235,7 +237,7 @@ func (ch *change) rebaselineNodes() {
 	for _, name := range m.nodeNames {
 		if m.nodeGone(name) {
 			for _, s := range m.services {
-				if s.rules[name] != nil {
+				if s.hasRules(name) {
 					ch.touch(s)
 					ch.dropRules(s, name)
 				}
@@ -254,7 +256,7 @@ func (s *service) forgetWants(ch *change) {
 			ch.setWant(p, c.id, absent, nil)
 			c.wasWanted = false
 		}
-		p.touched = true
+		p.touch()
 	}
 }
 

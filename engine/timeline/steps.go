@@ -59,16 +59,11 @@ func (p *plane) direction(from, to val, id EndpointID) direction {
 // the step belongs to; nil, or a plane that is not live, means a baseline: no
 // step. It is asked only when there is a step, and may itself answer nil.
 func (ch *change) setWant(p *plane, id EndpointID, v val, pathOf func(direction) *path) {
-	c := p.cells[id]
-	if c == nil {
-		if v == absent {
-			return
-		}
-		c = p.cell(id)
-	}
-	if c.want == v {
+	c := p.find(id)
+	if c == nil && v == absent || c != nil && c.want == v {
 		return
 	}
+	c = p.cell(id)
 	before := *c
 	from := c.want
 	c.want = v
@@ -147,10 +142,11 @@ const keepLost = 4
 // still write what it wanted.
 func (c *cell) lose(s *step, at time.Time) {
 	s.lostAt = at
-	if len(c.lost) == keepLost {
-		c.lost = slices.Delete(c.lost, 0, 1)
+	a := c.remember()
+	if len(a.lost) == keepLost {
+		a.lost = slices.Delete(a.lost, 0, 1)
 	}
-	c.lost = append(c.lost, s)
+	a.lost = append(a.lost, s)
 }
 
 // early reports that had came to be so because of the event that only now shows
@@ -177,16 +173,11 @@ func (s *step) before(c *cell) bool {
 
 // setHad moves what the plane has of one endpoint.
 func (ch *change) setHad(p *plane, id EndpointID, v val) {
-	c := p.cells[id]
-	if c == nil {
-		if v == absent {
-			return
-		}
-		c = p.cell(id)
-	}
-	if c.had == v {
+	c := p.find(id)
+	if c == nil && v == absent || c != nil && c.had == v {
 		return
 	}
+	c = p.cell(id)
 	before := *c
 	c.had, c.hadAt, c.hadNB, c.hadBaseline = v, ch.at, ch.notBefore, !p.live || ch.baseline
 	c.hadRV = ch.e.ResourceVersion
@@ -194,7 +185,7 @@ func (ch *change) setHad(p *plane, id EndpointID, v val) {
 		ch.arrivals(p, c)
 	}
 	if c.had == c.want {
-		c.lost = nil // whoever wrote it has heard of everything
+		c.after.forgetLost() // whoever wrote it has heard of everything
 	}
 	p.update(c, before, ch.at)
 }
@@ -235,7 +226,7 @@ func (ch *change) arrive(p *plane, s *step, at, notBefore time.Time) {
 	}
 	ch.m.measure(s.path, h)
 	p.arrived = append(p.arrived, h)
-	p.touched = true
+	p.touch()
 	s.path.touch()
 }
 

@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,7 +11,7 @@ import (
 type track struct {
 	pod     *podState
 	changes series[PodChange]
-	view    *PodTrack `graph:"-"`
+	owner   string
 }
 
 // phase is what a pod's lane shows.
@@ -49,7 +50,6 @@ func (ch *change) track(s *service, p *podState, selected bool) {
 			}
 		}
 	}
-	t.view = nil
 	phase := p.phase(selected)
 	last, ok := t.changes.last()
 	c := PodChange{At: ch.at, Phase: phase, Ended: !p.exitAt.IsZero()}
@@ -89,18 +89,23 @@ func (p *podState) claimedPast(until time.Time) []PodChange {
 	return out
 }
 
+// ownerName is "ReplicaSet/web-7d9c", made once for each owner.
+func (t *track) ownerName() string {
+	o := t.pod.pod.Owner
+	if o == nil {
+		return ""
+	}
+	if kind, name, ok := strings.Cut(t.owner, "/"); !ok || kind != o.Kind || name != o.Name {
+		t.owner = o.Kind + "/" + o.Name
+	}
+	return t.owner
+}
+
 // trackViews lists the Service's pods by first change, then name.
 func (s *service) trackViews() []PodTrack {
 	out := make([]PodTrack, 0, len(s.tracks))
 	for _, t := range s.tracks {
-		if t.view == nil {
-			owner := ""
-			if o := t.pod.pod.Owner; o != nil {
-				owner = o.Kind + "/" + o.Name
-			}
-			t.view = &PodTrack{Name: t.pod.name, UID: t.pod.uid, Node: t.pod.pod.Node, IPs: t.pod.pod.IPs, Owner: owner, Revision: revisionOf(t.pod.pod), Changes: t.changes.view()}
-		}
-		out = append(out, *t.view)
+		out = append(out, PodTrack{Name: t.pod.name, UID: t.pod.uid, Node: t.pod.pod.Node, IPs: t.pod.pod.IPs, Owner: t.ownerName(), Revision: revisionOf(t.pod.pod), Changes: t.changes.view()})
 	}
 	slices.SortFunc(out, func(a, b PodTrack) int {
 		return cmp.Or(a.Changes[0].At.Compare(b.Changes[0].At), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))

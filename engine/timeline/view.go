@@ -129,7 +129,7 @@ type Service struct {
 	Pods      []PodTrack // by first change, then name
 	Slices    *Plane
 	Endpoints *Plane
-	Rules     []*Plane // by node name
+	Rules     NodePlanes
 	SliceList []Slice
 	Paths     []*Path   // by origin, then ID
 	Episodes  []Episode // by start
@@ -138,7 +138,6 @@ type Service struct {
 	// What At needs beside these.
 	specs   []specChange
 	dropped []droppedPlane
-	hidden  []*Plane // of nodes that have nothing, while kube-proxy leaves the Service alone
 	hist    *history
 }
 
@@ -150,11 +149,7 @@ func (s *Service) Plane(id PlaneID) *Plane {
 	case PlaneEndpoints:
 		return s.Endpoints
 	case PlaneRules:
-		for _, p := range s.Rules {
-			if p.ID == id {
-				return p
-			}
-		}
+		return s.Rules.Of(id.Node)
 	}
 	return nil
 }

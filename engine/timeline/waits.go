@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -34,36 +35,46 @@ func (m *Model) waits(p PlaneID) bool {
 // now was found now.
 func (ch *change) endWaits() {
 	for _, s := range ch.m.services {
+		for _, g := range slices.Clone(s.groups) {
+			if g.waits && !ch.m.waits(g.id) {
+				ch.open(g)
+			}
+		}
 		for _, p := range s.planes() {
 			if !p.waits || ch.m.waits(p.id) {
 				continue
 			}
 			ch.touch(s)
 			ch.baseline = true
-			p.recount(func() { p.waits = false })
-			p.touched = true
-			for _, c := range p.cells {
-				if c.class != agrees {
-					c.since = ch.at
-				}
-				// What it had and was compared with before is nothing that
-				// its lane may tell.
-				c.changes = series[MemberChange]{}
-				p.member(c, ch.at)
-			}
+			ch.endWait(p)
 		}
+	}
+}
+
+func (ch *change) endWait(p *plane) {
+	p.recount(func() { p.waits = false })
+	p.touch()
+	for _, c := range p.sortedCells() {
+		c = p.cell(c.id)
+		if c.class != agrees {
+			c.since = ch.at
+		}
+		// What it had and was compared with before is nothing that its lane may
+		// tell.
+		c.changes = series[MemberChange]{}
+		p.member(c, ch.at)
 	}
 }
 
 // recordEarly keeps how many endpoints a node's rules have while nothing is there
 // to compare them with. It becomes a part of the past.
-func (p *plane) recordEarly(at time.Time, baseline bool) {
+func (p *plane) recordEarly(at time.Time, baseline bool) (recorded bool) {
 	if p.id.Kind != PlaneRules {
-		return
+		return false
 	}
 	n := len(p.early)
 	if n > 0 && p.early[n-1].Have == p.counts.Have {
-		return
+		return false
 	}
 	c := PastChange{At: at, Kind: PastHad, Have: p.counts.Have, Note: p.note}
 	if clock := p.svc.m.clockOf(p.id); clock.OneSided {
@@ -78,4 +89,5 @@ func (p *plane) recordEarly(at time.Time, baseline bool) {
 		p.early = p.early[1:]
 	}
 	p.early = append(p.early, c)
+	return true
 }

@@ -115,13 +115,13 @@ func (ch *change) rewant(s *service, pods []*podState, cause func(*podState, *wa
 // adoptEdited joins a path with the one that its slice event had to root while
 // nothing was known to be behind it.
 func (ch *change) adoptEdited(s *service, made *path) {
-	c := s.slices.cells[made.Endpoint.EndpointID]
-	if c == nil || c.edited == nil {
+	c := s.slices.find(made.Endpoint.EndpointID)
+	if c == nil || c.after == nil || c.after.edited == nil {
 		return
 	}
-	q := c.edited
+	q := c.after.edited
 	if made.slice.Status == StatusArrived && q.Origin.At.Equal(made.slice.At) && s.pathIDs[q.ID] == q {
-		c.edited = nil
+		c.after.edited = nil
 		ch.m.adopt(made, q)
 	}
 }

@@ -71,7 +71,7 @@ func (s *Service) PathsFrom(from, to time.Time) []*Path {
 }
 
 // rulePlanes are the planes of the nodes' rules, by node.
-func (s *Service) rulePlanes() []*Plane { return s.Rules }
+func (s *Service) rulePlanes() []*Plane { return s.Rules.All() }
 
 // unseenNodes are those whose rules should be known and are not now.
 func (s *Service) unseenNodes() []string {

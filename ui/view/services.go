@@ -142,13 +142,7 @@ func (v *ServicesView) drawRow(s *draw.Screen, r draw.Rect, c *Context, svc *tim
 	if svc.Slices != nil && len(svc.Slices.Changes) > 0 {
 		have = fmt.Sprint(svc.Slices.Changes[len(svc.Slices.Changes)-1].Have)
 	}
-	agree := 0
-	for _, p := range svc.Rules {
-		if n := len(p.Changes); n > 0 && p.Changes[n-1].Knowledge == timeline.Known && p.Changes[n-1].Agrees() {
-			agree++
-		}
-	}
-	nodes := fmt.Sprintf("%d/%d", agree, len(svc.Coverage.Expected))
+	nodes := fmt.Sprintf("%d/%d", svc.Rules.Agreeing(), len(svc.Coverage.Expected))
 	if !svc.RoutedByProxy {
 		nodes = "none"
 	}

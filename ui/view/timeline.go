@@ -121,7 +121,7 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 
 	instant := lanes.Instant(svc, v.pic.Cursor)
 	// What the panel wants does not grow with the differences: it would move.
-	wants := len(svc.Rules) + 8
+	wants := svc.Rules.Len() + 8
 	laneH, panelH := divide(avail, len(v.pic.Rows), wants)
 	if more := min(v.calm(key(svc), len(v.pic.Rows)), avail-max(panelLeast(avail, wants), 3)) - laneH; panelH > 0 && more > 0 {
 		laneH, panelH = laneH+more, panelH-more
@@ -158,11 +158,11 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 // podsThatFit is how many pods may have a lane so that every other row and some
 // of the panel stay in view.
 func podsThatFit(avail int, svc *timeline.Service) int {
-	others := 7 + len(svc.Rules) // with the row of the folded ones
-	if len(svc.Rules) > 12 {
+	others := 7 + svc.Rules.Len() // with the row of the folded ones
+	if svc.Rules.Len() > 12 {
 		others = 7 + 8
 	}
-	if n := avail - panelLeast(avail, 8+len(svc.Rules)) - others; n > 0 {
+	if n := avail - panelLeast(avail, 8+svc.Rules.Len()) - others; n > 0 {
 		return n
 	}
 	return -1

@@ -137,7 +137,7 @@ func (v *TimelineView) instantIn(col int) time.Time {
 	span := v.pic.Scale.Span(col)
 	var rank lanes.Class
 	at := span.From
-	planes := append([]*timeline.Plane{v.pic.Service.Slices, v.pic.Service.Endpoints}, v.pic.Service.Rules...)
+	planes := append([]*timeline.Plane{v.pic.Service.Slices, v.pic.Service.Endpoints}, v.pic.Service.Rules.All()...)
 	for _, p := range planes {
 		if p == nil {
 			continue

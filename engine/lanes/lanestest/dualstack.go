@@ -37,10 +37,11 @@ func DualStack() *timeline.Snapshot {
 		return &q
 	}
 	svc.Slices = twice(svc.Slices)
-	svc.Rules = append([]*timeline.Plane(nil), svc.Rules...)
-	for i, p := range svc.Rules {
-		svc.Rules[i] = twice(p)
+	var rules []*timeline.Plane
+	for _, p := range svc.Rules.All() {
+		rules = append(rules, twice(p))
 	}
+	svc.Rules = timeline.PlanesOf(rules...)
 	svc.Wanted = append([]timeline.Count(nil), svc.Wanted...)
 	for i := range svc.Wanted {
 		svc.Wanted[i].N *= 2

@@ -121,7 +121,7 @@ func (s Spec) Service() *timeline.Service {
 				p.Members, p.Arrivals = nil, nil
 			}
 		}
-		svc.Rules = append(svc.Rules, p)
+		svc.Rules = timeline.PlanesOf(append(svc.Rules.All(), p)...)
 	}
 	for id, past := range s.Pasts {
 		svc.Plane(id).Past = past

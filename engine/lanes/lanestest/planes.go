@@ -137,7 +137,7 @@ func (s Spec) episodes(svc *timeline.Service) []timeline.Episode {
 		d  int
 	}
 	var edges []edge
-	for _, p := range append([]*timeline.Plane{svc.Slices}, svc.Rules...) {
+	for _, p := range append([]*timeline.Plane{svc.Slices}, svc.Rules.All()...) {
 		bad := false
 		for _, c := range p.Changes {
 			if now := c.Knowledge == timeline.Known && !c.Agrees(); now != bad {
@@ -187,14 +187,14 @@ func (s Spec) episodes(svc *timeline.Service) []timeline.Episode {
 func (s Spec) state(svc *timeline.Service) {
 	svc.State = timeline.Converged
 	svc.Coverage = timeline.Coverage{Expected: s.Nodes}
-	for _, p := range svc.Rules {
+	for _, p := range svc.Rules.All() {
 		if n := len(p.Changes); n > 0 && p.Changes[n-1].Knowledge == timeline.Blind {
 			svc.Coverage.Blind = append(svc.Coverage.Blind, p.ID.Node)
 		} else {
 			svc.Coverage.Seen = append(svc.Coverage.Seen, p.ID.Node)
 		}
 	}
-	for _, p := range append([]*timeline.Plane{svc.Slices}, svc.Rules...) {
+	for _, p := range append([]*timeline.Plane{svc.Slices}, svc.Rules.All()...) {
 		for _, m := range p.Members {
 			c := m.At(s.Now)
 			if c.Agrees {

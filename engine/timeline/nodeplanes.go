@@ -1,0 +1,469 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/kconverge/kconverge/collect"
+)
+
+// NodePlanes are the planes of the rules of all nodes for one Service, as of its
+// snapshot. What nodes have in common is kept once; the planes themselves are
+// made when they are asked for. It is immutable and safe for concurrent use. The
+// zero value has none.
+type NodePlanes struct {
+	list []*Plane
+	view *rulesView
+}
+
+// PlanesOf puts planes together that were made by hand. They must be sorted by
+// node.
+func PlanesOf(planes ...*Plane) NodePlanes { return NodePlanes{list: planes} }
+
+// Len is how many planes there are.
+func (n NodePlanes) Len() int {
+	if n.view == nil {
+		return len(n.list)
+	}
+	return n.view.len()
+}
+
+// All lists the planes by node name. Neither they nor the list are to be
+// changed. Asking again soon gives the same ones as long as they are in use.
+func (n NodePlanes) All() []*Plane {
+	if n.view == nil {
+		return n.list
+	}
+	return n.view.all()
+}
+
+// Of returns the plane of a node, or nil.
+func (n NodePlanes) Of(node string) *Plane {
+	if n.view == nil {
+		for _, p := range n.list {
+			if p.ID.Node == node {
+				return p
+			}
+		}
+		return nil
+	}
+	return n.view.of(node)
+}
+
+// withHidden is All, and with it the planes of nodes that have nothing, while
+// kube-proxy leaves the Service alone. The list is the caller's.
+func (n NodePlanes) withHidden() []*Plane {
+	if n.view == nil {
+		return slices.Clone(n.list)
+	}
+	if n.view.routed {
+		return slices.Clone(n.All())
+	}
+	return n.view.make(true)
+}
+
+func (n NodePlanes) meta() map[EndpointID]endpointMeta {
+	if n.view == nil {
+		return nil
+	}
+	return n.view.meta
+}
+
+// Agreeing counts the nodes that are seen and whose rules are as wanted now. It
+// makes no planes where it can do without.
+func (n NodePlanes) Agreeing() int {
+	agrees := func(c []PlaneChange) bool {
+		return len(c) > 0 && c[len(c)-1].Knowledge == Known && c[len(c)-1].Agrees()
+	}
+	sum := 0
+	if n.view == nil || n.view.gapped() {
+		for _, p := range n.All() {
+			if agrees(p.Changes) {
+				sum++
+			}
+		}
+		return sum
+	}
+	for _, g := range n.view.groups {
+		if n.view.shows(g) && agrees(g.times.changes) {
+			sum += g.n
+		}
+	}
+	for _, p := range n.view.singles {
+		if n.view.shows(p) && agrees(p.times.changes) {
+			sum++
+		}
+	}
+	return sum
+}
+
+// Stamp changes with anything in the planes. It is 0 for those made by hand.
+func (n NodePlanes) Stamp() uint64 {
+	if n.view == nil {
+		return 0
+	}
+	return n.view.stamp
+}
+
+// rulesView is the immutable form of the rules of all nodes for one Service.
+type rulesView struct {
+	ctx      *viewContext
+	service  serviceKey
+	meta     map[EndpointID]endpointMeta
+	groups   []*planeView
+	singles  []*planeView // by node
+	expected []string     // nodes that should have rules; nil for a Service without
+	routed   bool
+	stamp    uint64
+
+	mu   sync.Mutex
+	made weak.Pointer[planeList]
+}
+
+type planeList struct{ planes []*Plane }
+
+// viewContext is what views need of the rest of the model. It is not written
+// once it is made.
+type viewContext struct {
+	first, cut time.Time
+	nodes      []nodeView // by index
+	index      map[string]int
+	pasts      map[string]*toldPast
+	gaps       []*Gap
+	blind      map[string]bool // nodes whose source will not tell anything
+}
+
+type nodeView struct {
+	name  string
+	birth *birth
+}
+
+// planeView is the immutable form of a plane of rules: of one node or of a group.
+type planeView struct {
+	node     string // of a plane of one node
+	members  nodeSet
+	n        int
+	starts   *starts
+	times    groupTimes // of one node: as they are
+	arrivals []Arrival
+	common   map[EndpointID]*cell
+	// root as in plane, and whether there are rootFront.
+	root      *ruleClass
+	rootFront bool
+	infos     []valInfo // by val
+	own       map[EndpointID]cellView
+	began     time.Time
+	ports     []collect.RulePort
+	empty     bool
+}
+
+type cellView struct {
+	dropped bool
+	ports   []int32
+	changes []MemberChange
+}
+
+// context gives what views need of the model now.
+func (m *Model) context() *viewContext {
+	if m.ctx != nil {
+		return m.ctx
+	}
+	c := &viewContext{first: m.first, cut: m.cut, index: map[string]int{}, pasts: m.pasts, gaps: slices.Clone(m.gaps), blind: map[string]bool{}}
+	for i, n := range m.byIndex {
+		if n == nil {
+			c.nodes = append(c.nodes, nodeView{})
+			continue
+		}
+		c.nodes = append(c.nodes, nodeView{name: n.name, birth: n.birth})
+		c.index[n.name] = i
+	}
+	for id, s := range m.sources {
+		if name, ok := rulesNode(id); ok && s.blind() {
+			c.blind[name] = true
+		}
+	}
+	m.ctx = c
+	return c
+}
+
+// ruleViews gives the immutable form of the planes of rules.
+func (s *service) ruleViews(routed bool, expected []string) NodePlanes {
+	ctx := s.m.context()
+	if v := s.rulesView; v != nil && v.ctx == ctx && v.routed == routed && s.metaShared && slices.Equal(v.expected, expected) &&
+		!slices.ContainsFunc(s.groups, func(p *plane) bool { return p.dirty }) &&
+		len(v.groups) == len(s.groups) && len(v.singles) == len(s.ruleNodes) &&
+		!slices.ContainsFunc(s.ruleNodes, func(n string) bool { return s.rules[n].dirty }) {
+		return NodePlanes{view: v}
+	}
+	s.m.stamps++
+	v := &rulesView{ctx: ctx, service: serviceKey{s.namespace, s.name}, meta: s.meta, routed: routed, expected: expected, stamp: s.m.stamps}
+	s.metaShared = true
+	for _, g := range s.groups {
+		v.groups = append(v.groups, g.show())
+	}
+	for _, n := range s.ruleNodes {
+		v.singles = append(v.singles, s.rules[n].show())
+	}
+	s.rulesView = v
+	return NodePlanes{view: v}
+}
+
+// show gives the immutable form of a plane of rules.
+func (p *plane) show() *planeView {
+	if p.shown != nil && !p.dirty {
+		return p.shown
+	}
+	p.dirty = false
+	v := &planeView{node: p.id.Node, began: p.began, ports: p.ports, arrivals: p.arrivals.view(), empty: p.empty()}
+	v.times = groupTimes{changes: p.changes.view(), early: p.early[:len(p.early):len(p.early)], base: p.base, moved: p.moved}
+	if g := p.group; g != nil {
+		v.members, v.n, v.starts = slices.Clone(g.members), g.n, g.starts
+		v.times.marks, v.times.earlyMarks = g.marks, g.earlyMarks
+		v.common = p.share()
+		v.root, v.rootFront, v.infos = p.root, p.rootFront != absent, p.svc.values.infos
+	} else {
+		v.common = p.common
+		v.root, v.rootFront, v.infos = p.root, p.rootFront != absent, p.svc.values.infos
+		v.own = make(map[EndpointID]cellView, len(p.own))
+		for id, c := range p.own {
+			if c == nil {
+				v.own[id] = cellView{dropped: true}
+				continue
+			}
+			v.own[id] = cellView{ports: c.ports, changes: c.changes.view()}
+		}
+	}
+	p.shown = v
+	return v
+}
+
+// gapped reports that some source is in a gap that hides rules.
+func (v *rulesView) gapped() bool {
+	return slices.ContainsFunc(v.ctx.gaps, func(g *Gap) bool {
+		_, node := rulesNode(g.Source)
+		return g.To.IsZero() && (node || gapConcerns(g.Source, PlaneID{Kind: PlaneRules}))
+	})
+}
+
+func (v *rulesView) shows(p *planeView) bool { return v.routed || !p.empty }
+
+// covers reports that there is a plane of the node's rules that is not blank.
+func (v *rulesView) covers(node string) bool {
+	if v.single(node) != nil {
+		return true
+	}
+	i, ok := v.ctx.index[node]
+	return ok && slices.ContainsFunc(v.groups, func(g *planeView) bool { return g.members.has(i) })
+}
+
+func (v *rulesView) single(node string) *planeView {
+	i, ok := slices.BinarySearchFunc(v.singles, node, func(p *planeView, n string) int { return cmp.Compare(p.node, n) })
+	if !ok {
+		return nil
+	}
+	return v.singles[i]
+}
+
+// blanks are the nodes that should have rules and of which none are known.
+func (v *rulesView) blanks() []string {
+	var out []string
+	for _, n := range v.expected {
+		if !v.covers(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (v *rulesView) len() int {
+	n := len(v.blanks())
+	for _, p := range v.groups {
+		if v.shows(p) {
+			n += p.n
+		}
+	}
+	for _, p := range v.singles {
+		if v.shows(p) {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *rulesView) all() []*Plane {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if made := v.made.Value(); made != nil {
+		return made.planes
+	}
+	out := v.make(false)
+	v.made = weak.Make(&planeList{out})
+	return out
+}
+
+// make makes the planes; hidden tells whether those too that are not shown.
+func (v *rulesView) make(hidden bool) []*Plane {
+	var out []*Plane
+	for _, g := range v.groups {
+		if hidden || v.shows(g) {
+			h := g.history(v.meta)
+			g.members.each(func(i int) { out = append(out, v.member(g, i, h)) })
+		}
+	}
+	for _, p := range v.singles {
+		if hidden || v.shows(p) {
+			out = append(out, v.plane(p))
+		}
+	}
+	for _, n := range v.blanks() {
+		out = append(out, v.blank(n))
+	}
+	slices.SortFunc(out, func(a, b *Plane) int { return cmp.Compare(a.ID.Node, b.ID.Node) })
+	return out
+}
+
+func (v *rulesView) of(node string) *Plane {
+	v.mu.Lock()
+	made := v.made.Value()
+	v.mu.Unlock()
+	if made != nil {
+		i, ok := slices.BinarySearchFunc(made.planes, node, func(p *Plane, n string) int { return cmp.Compare(p.ID.Node, n) })
+		if !ok {
+			return nil
+		}
+		return made.planes[i]
+	}
+	if p := v.single(node); p != nil {
+		if !v.shows(p) {
+			return nil
+		}
+		return v.plane(p)
+	}
+	if i, ok := v.ctx.index[node]; ok {
+		for _, g := range v.groups {
+			if g.members.has(i) && v.shows(g) {
+				return v.member(g, i, g.history(v.meta))
+			}
+		}
+	}
+	if slices.Contains(v.expected, node) {
+		return v.blank(node)
+	}
+	return nil
+}
+
+// blank is the plane of a node whose rules nothing tells.
+func (v *rulesView) blank(node string) *Plane {
+	return &Plane{ID: PlaneID{Kind: PlaneRules, Node: node}, Changes: []PlaneChange{{At: v.ctx.first, Knowledge: Blind}}}
+}
+
+// plane makes the plane of a node that has one of its own.
+func (v *rulesView) plane(p *planeView) *Plane {
+	t := &p.times
+	out := v.ctx.assemble(v.service, p.node, memberState{changes: t.changes, base: t.base, early: t.early}, p.ports)
+	out.Arrivals = p.arrivals
+	out.Members, out.Frontends = p.history(v.meta).from(p.began)
+	return &out
+}
+
+// member makes the plane of a node in a group.
+func (v *rulesView) member(g *planeView, i int, h cellHistory) *Plane {
+	n := v.ctx.nodes[i]
+	at, gen, clock := time.Time{}, uint32(0), clockError{}
+	if n.birth != nil {
+		at, gen, clock = n.birth.at, n.birth.gen, n.birth.clock
+	}
+	if g.starts != nil {
+		at, gen = time.Unix(0, g.starts.at[i]).UTC(), g.starts.gen[i]
+	}
+	out := v.ctx.assemble(v.service, n.name, g.times.of(i, at, gen, clock, v.ctx.cut), g.ports)
+	out.Members, out.Frontends = h.from(at)
+	return &out
+}
+
+// assemble makes the plane of a node without its members.
+func (c *viewContext) assemble(service serviceKey, node string, state memberState, ports []collect.RulePort) Plane {
+	out := Plane{ID: PlaneID{Kind: PlaneRules, Node: node}, Ports: ports}
+	out.Changes = withGaps(state.changes, c.gaps, out.ID)
+	if len(out.Changes) == 0 && c.blind[node] {
+		out.Changes = []PlaneChange{{At: c.first, Knowledge: Blind}}
+	}
+	out.Past = pastOf(state.base, c.pasts[node].of(service, state.base), state.early)
+	return out
+}
+
+// cellHistory is what a plane tells of its cells. Times may be begun.
+type cellHistory struct {
+	members   []Member // by endpoint
+	frontends []MemberChange
+}
+
+// from puts begun to its time.
+func (h cellHistory) from(began time.Time) ([]Member, []MemberChange) {
+	return retimed(h.members, began), retimedChanges(h.frontends, began)
+}
+
+func (p *planeView) history(meta map[EndpointID]endpointMeta) (h cellHistory) {
+	h.members = make([]Member, 0, len(p.common)+len(p.own))
+	if p.root != nil {
+		h.members = slices.Grow(h.members, len(p.root.want))
+	}
+	add := func(id EndpointID, ports []int32, changes []MemberChange) {
+		switch {
+		case id == EndpointID{}:
+			h.frontends = changes
+		case len(changes) > 0:
+			h.members = append(h.members, Member{Endpoint: endpointOf(meta, id, ports), Changes: changes})
+		}
+	}
+	if p.root != nil {
+		for id, v := range p.root.want {
+			if _, replaced := p.own[id]; !replaced {
+				add(id, p.infos[v].ports, begunMember)
+			}
+		}
+		if _, replaced := p.own[EndpointID{}]; !replaced && p.rootFront {
+			add(EndpointID{}, nil, begunMember)
+		}
+	}
+	for id, c := range p.common {
+		if _, replaced := p.own[id]; !replaced {
+			add(id, c.ports, c.changes.items)
+		}
+	}
+	for id, c := range p.own {
+		if !c.dropped {
+			add(id, c.ports, c.changes)
+		}
+	}
+	slices.SortFunc(h.members, func(a, b Member) int { return compareIDs(a.Endpoint.EndpointID, b.Endpoint.EndpointID) })
+	return h
+}
+
+// retimed gives members with begun put to its time.
+func retimed(members []Member, began time.Time) []Member {
+	if len(members) == 0 {
+		return nil
+	}
+	out := slices.Clone(members)
+	for i := range out {
+		out[i].Changes = retimedChanges(out[i].Changes, began)
+	}
+	return out
+}
+
+func retimedChanges(changes []MemberChange, began time.Time) []MemberChange {
+	if !slices.ContainsFunc(changes, func(c MemberChange) bool { return c.At.Equal(begun) }) {
+		return changes
+	}
+	changes = slices.Clone(changes)
+	for i := range changes {
+		if c := &changes[i]; c.At.Equal(begun) {
+			c.At = began
+		}
+	}
+	return changes
+}
