@@ -95,6 +95,11 @@ type Pod struct {
 	ReadinessSuccessThreshold int32         `json:"readinessSuccess,omitempty"`
 	ReadinessFailureThreshold int32         `json:"readinessFailure,omitempty"`
 	Revision                  string        `json:"revision,omitempty"` // pod-template-hash
+	// Waiting is why a container does not run, by the kubelet's word, for instance
+	// "CrashLoopBackOff" or "ImagePullBackOff"; of the first that waits for another
+	// reason than to be made. Restarts adds up those of all containers.
+	Waiting  string `json:"waiting,omitempty"`
+	Restarts int32  `json:"restarts,omitempty"`
 }
 
 // Type implements Payload.
@@ -268,6 +273,9 @@ type Workload struct {
 	// update leaves as they are: all of them where pods are only updated when
 	// somebody deletes them.
 	Partition int32 `json:"partition,omitempty"`
+	// MinReady is spec.minReadySeconds: for how long a pod must have been ready to
+	// count as available.
+	MinReady time.Duration `json:"minReady,omitempty"`
 }
 
 // Type implements Payload.

@@ -37,6 +37,7 @@ func ConvertPod(p *corev1.Pod) *collect.Pod {
 	out.Ports = namedPorts(p)
 	convertConditions(p, out)
 	out.Started, out.Stopped = runTimes(p)
+	convertWaiting(p, out)
 	convertReadiness(p, out)
 	return out
 }
@@ -123,6 +124,24 @@ func runTimes(p *corev1.Pod) (started, stopped time.Time) {
 		stopped = time.Time{}
 	}
 	return started, stopped
+}
+
+// convertWaiting takes why containers do not run. Every container waits for a moment
+// while it is made (k8s.io/kubernetes pkg/kubelet, ContainerCreating and
+// PodInitializing), which is no reason.
+func convertWaiting(p *corev1.Pod, out *collect.Pod) {
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range list {
+			out.Restarts += list[i].RestartCount
+			w := list[i].State.Waiting
+			if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
+				continue
+			}
+			if out.Waiting == "" {
+				out.Waiting = w.Reason
+			}
+		}
+	}
 }
 
 func later(a, b time.Time) time.Time {

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"maps"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ func ConvertDeployment(d *appsv1.Deployment) *collect.Workload {
 		Ready:              d.Status.ReadyReplicas,
 		Available:          d.Status.AvailableReplicas,
 		Revision:           d.Annotations[annotationRevision],
+		MinReady:           seconds(d.Spec.MinReadySeconds),
 		TemplateLabels:     maps.Clone(d.Spec.Template.Labels),
 		Paused:             d.Spec.Paused,
 	}
@@ -45,6 +47,7 @@ func ConvertReplicaSet(r *appsv1.ReplicaSet) *collect.Workload {
 		Ready:              r.Status.ReadyReplicas,
 		Available:          r.Status.AvailableReplicas,
 		Revision:           r.Annotations[annotationRevision],
+		MinReady:           seconds(r.Spec.MinReadySeconds),
 		TemplateLabels:     maps.Clone(r.Spec.Template.Labels),
 	}
 }
@@ -62,6 +65,7 @@ func ConvertStatefulSet(s *appsv1.StatefulSet) *collect.Workload {
 		Ready:              s.Status.ReadyReplicas,
 		Available:          s.Status.AvailableReplicas,
 		Revision:           s.Status.UpdateRevision,
+		MinReady:           seconds(s.Spec.MinReadySeconds),
 		TemplateLabels:     maps.Clone(s.Spec.Template.Labels),
 	}
 	switch u := s.Spec.UpdateStrategy; {
@@ -87,6 +91,7 @@ func ConvertDaemonSet(d *appsv1.DaemonSet) *collect.Workload {
 		Available:          d.Status.NumberAvailable,
 		// The API server counts the changes of the template there.
 		Revision:       d.Annotations[appsv1.DeprecatedTemplateGeneration],
+		MinReady:       seconds(d.Spec.MinReadySeconds),
 		TemplateLabels: maps.Clone(d.Spec.Template.Labels),
 	}
 	if d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
@@ -109,3 +114,5 @@ func replicas(n *int32) int32 {
 	}
 	return *n
 }
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }

@@ -55,6 +55,8 @@ type Model struct {
 	// things are kept, by the last retention.
 	applied uint64
 	cut     time.Time
+	// podsView is Snapshot.Unselected, nil when it has to be made anew.
+	podsView map[string][]PodFacts `graph:"-"`
 }
 
 // New returns a Model that has seen nothing.

@@ -287,7 +287,7 @@ func (m *Model) nodeViews() []Node {
 	out := make([]Node, 0, len(m.nodes))
 	for _, name := range m.nodeNames {
 		n := m.nodes[name]
-		v := Node{Name: name, Exists: n.exists, Ready: n.ready(), Rules: m.ruleKnowledge(name), Generation: n.generation, Sync: n.sync, Agent: n.agent, Proxy: n.proxy}
+		v := Node{Name: name, Exists: n.exists, Ready: n.ready(), Rules: m.ruleKnowledge(name), Generation: n.generation, Sync: n.sync, Agent: n.agent, Proxy: n.proxy, Object: n.obj, SyncFailed: n.syncFailed}
 		if n.obj != nil {
 			v.Zone = n.obj.Zone
 		}
@@ -298,6 +298,9 @@ func (m *Model) nodeViews() []Node {
 		for _, s := range ghosts {
 			if len(s.portsOf(n)) > 0 {
 				v.Unknown = append(v.Unknown, "rules of Service "+s.namespace+"/"+s.name+", which does not exist")
+				if s.heardOf.After(v.UnknownSince) {
+					v.UnknownSince = s.heardOf
+				}
 			}
 		}
 		out = append(out, v)

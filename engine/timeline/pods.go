@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -85,6 +86,9 @@ func (ch *change) podChanged(n *namespace, p *podState, now *collect.Pod, gone b
 	p.selecting = nil
 	if !gone {
 		p.selecting = n.selecting(now.Labels)
+	}
+	if old == nil || gone || len(was) != len(p.selecting) || !maps.Equal(oldLabels, labels) {
+		ch.m.relist(n)
 	}
 	for _, s := range unionServices(was, p.selecting) {
 		ch.touch(s)

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/kconverge/kconverge/collect"
 )
 
 // loose prints what is not exact about a duration.
@@ -145,62 +143,6 @@ func printLife(b *strings.Builder, p *Path) {
 	moment("terminal", p.After.Terminal)
 	moment("unpublished", p.After.Unpublished)
 	moment("gone", p.After.Gone)
-}
-
-// kubeEvent is NAME REASON ATTR… about a pod of that name, or KIND/NAME; its message
-// is what follows the attributes first= last= count= from=COMPONENT object=EVENT.
-func (sc *scenario) kubeEvent(about, reason string, f []string) collect.Event {
-	kind, name, ok := strings.Cut(about, "/")
-	if !ok {
-		kind, name = "Pod", about
-	}
-	k := &collect.KubeEvent{Regarding: collect.ObjectKey{Kind: kind, Namespace: "default", Name: name}, Reason: reason, Count: 1, Component: "kubelet"}
-	if kind == "Pod" {
-		k.UID = sc.uid(name)
-	}
-	object := name + "." + reason
-	for len(f) > 0 {
-		key, v, ok := strings.Cut(f[0], "=")
-		if !ok {
-			break
-		}
-		switch key {
-		case "first":
-			k.First = epoch.Add(dur(v))
-		case "last":
-			k.Last = epoch.Add(dur(v))
-		case "count":
-			k.Count = num(v)
-		case "from":
-			k.Component = v
-		case "object":
-			object = v
-		default:
-			panic("unknown event attribute " + f[0])
-		}
-		f = f[1:]
-	}
-	if k.First.IsZero() {
-		k.First = k.Last
-	}
-	k.Message = strings.Join(f, " ")
-	sc.rv++
-	return collect.Event{Source: collect.SourceKubeEvents, Op: collect.OpAdded, ResourceVersion: sc.rv,
-		Object: collect.ObjectKey{Kind: "Event", Namespace: "default", Name: object}, UID: "u-" + object, Payload: k}
-}
-
-// syncStep is NODE STEP [gen=N] [DETAIL] of a node's own rule sync.
-func syncStep(node, step string, f []string) collect.Event {
-	s := &collect.SyncStep{Node: node, Step: step}
-	for len(f) > 0 {
-		v, ok := strings.CutPrefix(f[0], "gen=")
-		if !ok {
-			break
-		}
-		s.Generation, f = uint32(num(v)), f[1:]
-	}
-	s.Detail = strings.Join(f, " ")
-	return collect.Event{Source: collect.RuleSyncSource(node), Payload: s}
 }
 
 // mergeMarks joins those of the Service and those of none, by time.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/kconverge/kconverge/engine/timeline/timelinetest"
 )
 
 // TestScenarios plays testdata/scenarios/*.txtar: the parts of a file are taken
@@ -43,7 +45,8 @@ func runScenario(t *testing.T, a *txtar.Archive, after func(*Model) *Model) {
 	m, sc := New(Options{}), newScenario()
 	checked := false
 	for _, part := range a.Files {
-		if word, _, _ := strings.Cut(part.Name, " "); word == "events" {
+		word, _, _ := strings.Cut(part.Name, " ")
+		if word == "events" {
 			events, err := sc.parse(string(part.Data))
 			if err != nil {
 				t.Fatalf("%s: %v", part.Name, err)
@@ -57,27 +60,18 @@ func runScenario(t *testing.T, a *txtar.Archive, after func(*Model) *Model) {
 			continue
 		}
 		checked = true
+		if word == "findings" {
+			continue // engine/findings plays those
+		}
 		got, err := section(m.Snapshot(), part.Name)
 		if err != nil {
 			t.Fatalf("%s: %v", part.Name, err)
 		}
-		if want := uncomment(string(part.Data)); got != want {
+		if want := timelinetest.Uncomment(string(part.Data)); got != want {
 			t.Errorf("-- %s --\ngot:\n%s\nwant:\n%s", part.Name, got, want)
 		}
 	}
 	if !checked {
 		t.Error("the scenario expects nothing")
 	}
-}
-
-// uncomment drops comments and empty lines.
-func uncomment(s string) string {
-	var b strings.Builder
-	for line := range strings.Lines(s) {
-		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimRight(line, " \n"); line != "" {
-			b.WriteString(line + "\n")
-		}
-	}
-	return b.String()
 }

@@ -16,7 +16,8 @@ type service struct {
 	spec            *collect.Service // the latest; nil before it was seen
 	exists          bool
 	deleted         time.Time
-	indexed         string // its key in namespace.byLabel
+	heardOf         time.Time // when something first named it
+	indexed         string    // its key in namespace.byLabel
 
 	values *values
 	// meta is not written once a view has it.

@@ -127,6 +127,7 @@ func (ch *change) disclaim(s *service) {
 // remember brings the Service's members in line with its selector and returns
 // those that are or were members.
 func (ch *change) remember(n *namespace, s *service) []*podState {
+	ch.m.relist(n)
 	affected := maps.Clone(s.members)
 	for p := range s.wants {
 		affected[p] = struct{}{}

@@ -17,6 +17,7 @@ func (m *Model) Snapshot() *Snapshot {
 		Watermark: m.watermark(), Sources: m.sourceViews(),
 		Marks: m.marks.view(), Reconciler: m.reconcile, Dropped: m.dropped,
 		MaxInversion: m.inv.max, MaxResourceVersion: m.maxRV, Workloads: m.workloadViews(),
+		Budgets: m.opt.Budgets, Unselected: m.unselected(),
 	}
 	s.Nodes = m.nodeViews()
 	for _, g := range m.gaps {
@@ -45,7 +46,7 @@ func (s *service) viewNow() *Service {
 		RoutedByProxy: why == "", WhyNot: why,
 		Coverage: s.m.coverageOf(s, why == ""), Workloads: s.workloads(),
 		Wanted: s.wanted.view(), Pods: s.trackViews(), SliceList: s.sliceViews(),
-		Episodes: s.episodeViews(), Marks: s.marks.view(),
+		Episodes: s.episodeViews(), Marks: s.marks.view(), Facts: s.facts(),
 		specs: s.specs.view(), dropped: s.dropped.view(), hist: s.m.historyNow(),
 	}
 	v.Slices = s.slices.viewNow(s.m)

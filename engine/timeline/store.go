@@ -22,6 +22,9 @@ type namespace struct {
 	// byLabel lists Services by one label of their selector, so that a pod
 	// finds those that may select it by its own labels.
 	byLabel map[string][]*service
+	// unselected are the pods that no Service selects, in their immutable form;
+	// nil when they have to be listed anew.
+	unselected []PodFacts `graph:"-"`
 }
 
 func (m *Model) ns(name string) *namespace {
@@ -43,6 +46,7 @@ func (m *Model) service(namespace, name string) *service {
 	s := n.services[name]
 	if s == nil {
 		s = newService(m, namespace, name)
+		s.heardOf = m.at
 		n.services[name] = s
 		i, _ := slices.BinarySearchFunc(m.services, s, func(a, b *service) int {
 			if c := strings.Compare(a.namespace, b.namespace); c != 0 {

@@ -104,6 +104,8 @@ type Workload struct {
 	ResourceVersion uint64
 	// Why it is not settled, for people.
 	Why string
+	// Object is what it says of itself. Not to be changed.
+	Object *collect.Workload
 }
 
 // Service is everything known about one Service.
@@ -134,6 +136,7 @@ type Service struct {
 	Paths     []*Path   // by origin, then ID
 	Episodes  []Episode // by start
 	Marks     []Mark    // those of the Service
+	Facts     Facts
 
 	// What At needs beside these.
 	specs   []specChange
@@ -191,12 +194,20 @@ type Node struct {
 	Sync *collect.SyncStep
 	// Unknown are rules that could not be tied to a Service.
 	Unknown []string
+	// UnknownSince is when the last of the Services in Unknown that do not exist was
+	// first heard of; zero without any.
+	UnknownSince time.Time
 	// Agent is what the node's agent says about itself, Proxy what the node's
 	// kube-proxy says at its metrics and health ports; nil where nobody asked.
 	// Clock is how the agent's times were brought to the viewer's clock.
 	Agent *collect.AgentState
 	Proxy *collect.ProxyState
 	Clock collect.ClockBound
+	// Object is what the Node says of itself, nil before it was seen. Not to be
+	// changed.
+	Object *collect.Node
+	// SyncFailed is when a sync of its rules was last told to have failed.
+	SyncFailed time.Time
 }
 
 // Gap is an interval in which a source was not watching or lost events.
@@ -241,6 +252,11 @@ type Snapshot struct {
 	Workloads map[string]Workload
 	// MaxResourceVersion is the highest seen.
 	MaxResourceVersion uint64
+	// Budgets are the ages from which on differences count as stalled.
+	Budgets Budgets
+	// Unselected are the pods that no Service selects, by namespace, each list by
+	// name. Not to be changed.
+	Unselected map[string][]PodFacts
 }
 
 // Service finds a Service, or nil.

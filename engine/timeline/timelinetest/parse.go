@@ -1,4 +1,4 @@
-package timeline
+package timelinetest
 
 import (
 	"cmp"
@@ -11,12 +11,12 @@ import (
 	"github.com/kconverge/kconverge/collect"
 )
 
-// epoch is time 0 of every scenario.
-var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+// Epoch is time 0 of every scenario.
+var Epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// scenario reads events in the form that testdata/scenarios/README.md tells.
+// Scenario reads events in the form that testdata/scenarios/README.md tells.
 // Objects are remembered, so that a line says only what changes.
-type scenario struct {
+type Scenario struct {
 	rv       uint64
 	pods     map[string]*collect.Pod
 	uids     map[string]string // pod or Service -> UID
@@ -28,16 +28,17 @@ type scenario struct {
 	loads    map[string]*collect.Workload
 }
 
-func newScenario() *scenario {
-	return &scenario{
+// New returns a Scenario in which nothing is yet.
+func New() *Scenario {
+	return &Scenario{
 		pods: map[string]*collect.Pod{}, uids: map[string]string{}, services: map[string]*collect.Service{},
 		slices: map[string]*collect.EndpointSlice{}, v1: map[string]*collect.Endpoints{},
 		nodes: map[string]*collect.Node{}, loads: map[string]*collect.Workload{},
 	}
 }
 
-// parse turns lines into events in the order of their observation.
-func (sc *scenario) parse(text string) (out []collect.Event, err error) {
+// Parse turns lines into events in the order of their observation.
+func (sc *Scenario) Parse(text string) (out []collect.Event, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
@@ -51,9 +52,9 @@ func (sc *scenario) parse(text string) (out []collect.Event, err error) {
 		}
 		at, notBefore, _ := strings.Cut(f[0], "<")
 		for _, e := range sc.events(f[1:]) {
-			e.At = epoch.Add(dur(at))
+			e.At = Epoch.Add(dur(at))
 			if notBefore != "" {
-				e.NotBefore = epoch.Add(dur(notBefore))
+				e.NotBefore = Epoch.Add(dur(notBefore))
 			}
 			out = append(out, e)
 		}
@@ -62,16 +63,24 @@ func (sc *scenario) parse(text string) (out []collect.Event, err error) {
 	return out, nil
 }
 
+// Duration reads a time of a scenario: "0", "1500ms".
+func Duration(s string) (time.Duration, error) { return time.ParseDuration(s) }
+
 func dur(s string) time.Duration {
-	if s == "0" {
-		return 0
-	}
-	d, err := time.ParseDuration(s)
+	d, err := Duration(s)
 	if err != nil {
 		panic(err)
 	}
 	return d
 }
+
+// coreSources are those that "synced" and "vouched" speak for.
+var coreSources = []collect.SourceID{
+	collect.SourcePods, collect.SourceServices, collect.SourceEndpointSlices, collect.SourceEndpoints, collect.SourceNodes,
+}
+
+// controllerName manages slices unless a line says otherwise.
+const controllerName = "endpointslice-controller.k8s.io"
 
 var ops = map[string]collect.Op{"list": collect.OpListed, "add": collect.OpAdded, "mod": collect.OpModified, "del": collect.OpDeleted, "gone": collect.OpGone}
 
@@ -86,22 +95,30 @@ var kinds = map[string]struct {
 }
 
 func sourceID(s string) collect.SourceID {
-	if strings.Contains(s, "/") || s == "user" {
+	if strings.Contains(s, "/") || s == "user" || s == "agents" {
 		return collect.SourceID(s)
 	}
 	return collect.SourceID("kube/" + s)
 }
 
 // events is event, and the verbs that stand for several.
-func (sc *scenario) events(f []string) (out []collect.Event) {
+func (sc *Scenario) events(f []string) (out []collect.Event) {
 	switch f[0] {
 	case "synced":
 		for _, s := range coreSources {
 			out = append(out, collect.Event{Source: s, Payload: &collect.SourceState{State: collect.SourceSynced}})
 		}
 	case "vouched":
-		for _, s := range append(slices.Clone(coreSources), sourceID("rules/n1"), sourceID("rules/n2")) {
-			out = append(out, collect.Event{Source: s, Payload: &collect.Vouch{Until: epoch.Add(dur(f[1])), How: "check"}})
+		nodes := f[2:]
+		if len(nodes) == 0 {
+			nodes = []string{"n1", "n2"}
+		}
+		all := slices.Clone(coreSources)
+		for _, n := range nodes {
+			all = append(all, collect.RulesSource(n))
+		}
+		for _, s := range all {
+			out = append(out, collect.Event{Source: s, Payload: &collect.Vouch{Until: Epoch.Add(dur(f[1])), How: "check"}})
 		}
 	default:
 		for _, line := range spread(f) {
@@ -111,7 +128,7 @@ func (sc *scenario) events(f []string) (out []collect.Event) {
 	return out
 }
 
-func (sc *scenario) event(f []string) collect.Event {
+func (sc *Scenario) event(f []string) collect.Event {
 	if op, ok := ops[f[0]]; ok {
 		return sc.object(op, f[1], f[2], f[3:])
 	}
@@ -119,15 +136,18 @@ func (sc *scenario) event(f []string) collect.Event {
 	case "state":
 		return collect.Event{Source: sourceID(f[1]), Payload: &collect.SourceState{State: collect.SourceStateName(f[2]), Detail: strings.Join(f[3:], " ")}}
 	case "vouch":
-		return collect.Event{Source: sourceID(f[1]), Payload: &collect.Vouch{Until: epoch.Add(dur(f[2])), How: "check"}}
+		return collect.Event{Source: sourceID(f[1]), Payload: &collect.Vouch{Until: Epoch.Add(dur(f[2])), How: "check"}}
 	case "gap":
-		g := &collect.Gap{From: epoch.Add(dur(f[2])), Why: strings.Join(f[4:], " ")}
+		g := &collect.Gap{From: Epoch.Add(dur(f[2])), Why: strings.Join(f[4:], " ")}
+		if n, ok := strings.CutPrefix(g.Why, "lost="); ok {
+			g.Lost = int(num(n))
+		}
 		if f[3] != "open" {
-			g.To = epoch.Add(dur(f[3]))
+			g.To = Epoch.Add(dur(f[3]))
 		}
 		return collect.Event{Source: sourceID(f[1]), Payload: g}
 	case "session":
-		s := &collect.Session{Kind: "lab", Name: "test", Started: epoch}
+		s := &collect.Session{Kind: "lab", Name: "test", Started: Epoch}
 		for _, x := range f[1:] {
 			if x == "nodes" {
 				s.NodesExpected = true
@@ -143,11 +163,12 @@ func (sc *scenario) event(f []string) collect.Event {
 	case "rules":
 		return sc.rules(f[1], f[2:])
 	case "proxy":
-		p := &collect.ProxyState{Node: f[1], Reachable: true, Started: epoch.Add(dur(strings.TrimPrefix(f[2], "started=")))}
-		if len(f) > 3 {
-			p.SyncFailures = uint64(num(strings.TrimPrefix(f[3], "failures=")))
-		}
-		return collect.Event{Source: collect.AgentSource(f[1]), Payload: p}
+		return collect.Event{Source: collect.AgentSource(f[1]), Payload: proxyState(f[1], f[2:])}
+	case "agent":
+		return collect.Event{Source: collect.AgentSource(f[1]), Payload: &collect.AgentState{Node: f[1], Started: Epoch, Clock: collect.NodeClock{Synchronised: f[2] == "synchronised"}}}
+	case "reconcile":
+		return collect.Event{Source: collect.SourceReconciler, Object: collect.ObjectKey{Kind: "Service", Namespace: "default", Name: f[1]},
+			Payload: &collect.ReconcileStep{Controller: "endpointslice", Step: f[2], Detail: strings.Join(f[3:], " ")}}
 	case "clock":
 		return collect.Event{Source: collect.RulesSource(f[1]), Payload: &collect.ClockBound{
 			Offset: dur(strings.TrimPrefix(f[2], "offset=")), Error: dur(strings.TrimPrefix(f[3], "error=")), How: "synchronised",
@@ -162,7 +183,7 @@ func (sc *scenario) event(f []string) collect.Event {
 	panic("unknown verb " + f[0])
 }
 
-func (sc *scenario) object(op collect.Op, kind, name string, attrs []string) collect.Event {
+func (sc *Scenario) object(op collect.Op, kind, name string, attrs []string) collect.Event {
 	k, ok := kinds[kind]
 	if !ok {
 		panic("unknown kind " + kind)
@@ -218,7 +239,7 @@ func (sc *scenario) object(op collect.Op, kind, name string, attrs []string) col
 	return e
 }
 
-func (sc *scenario) uid(pod string) string { return cmp.Or(sc.uids[pod], "u-"+pod) }
+func (sc *Scenario) uid(pod string) string { return cmp.Or(sc.uids[pod], "u-"+pod) }
 
 // update makes the object's next state out of its last.
 func update[T any](m map[string]*T, name string, fresh bool, attrs []string, set func(*T, string)) *T {
@@ -241,7 +262,7 @@ func past(node string, f []string) collect.Event {
 		k, v, _ := strings.Cut(a, "=")
 		switch k {
 		case "from":
-			p.From = epoch.Add(dur(v))
+			p.From = Epoch.Add(dur(v))
 			continue
 		case "error":
 			p.FromError = dur(v)
@@ -251,16 +272,16 @@ func past(node string, f []string) collect.Event {
 			continue
 		case "gap":
 			from, to, _ := strings.Cut(v, "..")
-			g := collect.Gap{From: epoch.Add(dur(from))}
+			g := collect.Gap{From: Epoch.Add(dur(from))}
 			if to != "open" {
-				g.To = epoch.Add(dur(to))
+				g.To = Epoch.Add(dur(to))
 			}
 			p.Gaps = append(p.Gaps, g)
 			continue
 		}
 		name, at, _ := strings.Cut(k, "@")
 		n, gen, _ := strings.Cut(v, "/")
-		c := collect.PastChange{At: epoch.Add(dur(at)), Error: p.FromError, Namespace: "default", Service: name, Endpoints: int(num(n))}
+		c := collect.PastChange{At: Epoch.Add(dur(at)), Error: p.FromError, Namespace: "default", Service: name, Endpoints: int(num(n))}
 		if gen != "" {
 			c.Generation = uint32(num(gen))
 		}
@@ -273,7 +294,7 @@ func past(node string, f []string) collect.Event {
 // SERVICE[:port][@Local][/IPv6]=addr:port,… with front=… for other frontends than the
 // cluster IP, lb=… for one more, stay=… for session affinity, from=… for the only
 // sources, or SERVICE=none for a port that went.
-func (sc *scenario) rules(node string, f []string) collect.Event {
+func (sc *Scenario) rules(node string, f []string) collect.Event {
 	r := &collect.Rules{Node: node}
 	for _, a := range f {
 		k, v, _ := strings.Cut(a, "=")

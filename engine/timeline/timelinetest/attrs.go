@@ -1,4 +1,4 @@
-package timeline
+package timelinetest
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ func podAttr(p *collect.Pod, a string) {
 		if v == "" {
 			return time.Time{}
 		}
-		return epoch.Add(dur(v))
+		return Epoch.Add(dur(v))
 	}
 	switch k {
 	case "ip":
@@ -61,6 +61,13 @@ func podAttr(p *collect.Pod, a string) {
 		p.Scheduled = &collect.Condition{Status: true, Since: since()}
 	case "initialized":
 		p.Initialized = &collect.Condition{Status: true, Since: since()}
+	case "unschedulable":
+		p.Scheduled = &collect.Condition{Since: since(), Reason: "Unschedulable"}
+	case "waiting": // =REASON/RESTARTS
+		reason, n, _ := strings.Cut(v, "/")
+		p.Waiting, p.Restarts = reason, num(n)
+	case "probe":
+		p.ReadinessPeriod, p.ReadinessSuccessThreshold = dur(v), 1
 	case "containersready":
 		p.ContainersReady = &collect.Condition{Status: true, Since: since()}
 	case "hostnetwork":
@@ -68,7 +75,7 @@ func podAttr(p *collect.Pod, a string) {
 	case "terminating": // =REQUESTED/GRACE
 		at, grace, _ := strings.Cut(v, "/")
 		p.Grace = dur(grace)
-		p.Deletion = epoch.Add(dur(at)).Add(p.Grace)
+		p.Deletion = Epoch.Add(dur(at)).Add(p.Grace)
 	case "phase":
 		p.Phase = v
 	case "disruption":
@@ -93,8 +100,11 @@ func svcAttr(s *collect.Service, a string) {
 			s.Families = append(s.Families, collect.FamilyOf(ip))
 		}
 	case "selector":
-		k, v, _ := strings.Cut(v, ":")
-		s.Selector = map[string]string{k: v}
+		s.Selector = map[string]string{}
+		for x := range strings.SplitSeq(v, "+") {
+			k, v, _ := strings.Cut(x, ":")
+			s.Selector[k] = v
+		}
 	case "port": // number:target[:name]
 		s.Ports = nil
 		for x := range strings.SplitSeq(v, ",") {
@@ -125,6 +135,8 @@ func svcAttr(s *collect.Service, a string) {
 		s.SourceRanges = []netip.Prefix{netip.MustParsePrefix(v)}
 	case "proxy":
 		s.ProxyName = v
+	case "distribution":
+		s.TrafficDistribution = v
 	case "publish":
 		s.PublishNotReadyAddresses = v == "true"
 	case "headless":
@@ -132,9 +144,9 @@ func svcAttr(s *collect.Service, a string) {
 	case "noselector":
 		s.Selector = nil
 	case "created":
-		s.Created = epoch.Add(dur(v))
+		s.Created = Epoch.Add(dur(v))
 	case "written":
-		s.Written = epoch.Add(dur(v))
+		s.Written = Epoch.Add(dur(v))
 	default:
 		panic("unknown service attribute " + a)
 	}
@@ -143,7 +155,7 @@ func svcAttr(s *collect.Service, a string) {
 // sliceAttr is svc=NAME, family=IPv6, port=NUMBER[:name],…, managed=WHO, created=TIME,
 // written=TIME, or an endpoint:
 // POD/cond/… or ip:ADDRESS/cond/…
-func (sc *scenario) sliceAttr(s *collect.EndpointSlice, a string) {
+func (sc *Scenario) sliceAttr(s *collect.EndpointSlice, a string) {
 	if k, v, ok := strings.Cut(a, "="); ok && !strings.Contains(k, "/") {
 		switch k {
 		case "svc":
@@ -154,14 +166,14 @@ func (sc *scenario) sliceAttr(s *collect.EndpointSlice, a string) {
 			s.Family = collect.Family(v)
 		case "trigger":
 			if s.TriggerTime = (time.Time{}); v != "none" {
-				s.TriggerTime = epoch.Add(dur(v))
+				s.TriggerTime = Epoch.Add(dur(v))
 			}
 		case "port":
 			s.Ports = slicePorts(v)
 		case "created":
-			s.Created = epoch.Add(dur(v))
+			s.Created = Epoch.Add(dur(v))
 		case "written":
-			s.Written = epoch.Add(dur(v))
+			s.Written = Epoch.Add(dur(v))
 		default:
 			panic("unknown slice attribute " + a)
 		}
@@ -224,7 +236,7 @@ func portName(s string) (string, collect.Protocol) {
 
 // endpointsAttr is POD/ready, POD/notready, ip:ADDRESS/…, truncated,
 // notmirrored, created=TIME, written=TIME, or port=NUMBER[:name],… of the addresses after it.
-func (sc *scenario) endpointsAttr(e *collect.Endpoints, a string) {
+func (sc *Scenario) endpointsAttr(e *collect.Endpoints, a string) {
 	switch a {
 	case "truncated":
 		e.Truncated = true
@@ -239,7 +251,7 @@ func (sc *scenario) endpointsAttr(e *collect.Endpoints, a string) {
 	}
 	for k, t := range map[string]*time.Time{"created=": &e.Created, "written=": &e.Written} {
 		if v, ok := strings.CutPrefix(a, k); ok {
-			*t = epoch.Add(dur(v))
+			*t = Epoch.Add(dur(v))
 			return
 		}
 	}
@@ -315,6 +327,9 @@ func nodeAttr(n *collect.Node, a string) {
 		n.Ready = &collect.Condition{Status: true}
 	case "notready":
 		n.Ready = &collect.Condition{}
+		if v != "" {
+			n.Ready.Since = Epoch.Add(dur(v))
+		}
 	case "zone":
 		n.Zone = v
 	case "cordoned":
@@ -342,6 +357,10 @@ func loadAttr(w *collect.Workload, a string) {
 		w.Updated = num(v)
 	case "available":
 		w.Available, w.Ready = num(v), num(v)
+	case "readynow":
+		w.Ready = num(v)
+	case "minready":
+		w.MinReady = dur(v)
 	case "partition":
 		w.Partition = num(v)
 	case "rev":
