@@ -141,12 +141,11 @@ func (j *judge) flapping() {
 // minReady judges rollouts that wait for pods to have been ready for long.
 func (j *judge) minReady() {
 	for _, w := range j.svc.Workloads {
-		o := w.Object
-		if o == nil || w.Settled || o.MinReady <= 0 || o.Available >= o.Ready {
+		if w.Settled || w.MinReady <= 0 || w.Available >= w.Ready {
 			continue
 		}
-		j.add(minReadySlow, time.Time{}, fmt.Sprintf("%s %s waits: %d of %s ready %s not yet counted as available, since minReadySeconds is %d", w.Kind, w.Name,
-			o.Ready-o.Available, plural(int(o.Ready), "pod"), isAre(int(o.Ready-o.Available)), int(o.MinReady.Seconds())),
+		j.add(minReadySlow, time.Time{}, fmt.Sprintf("%s %s waits: %d of %s %s not yet counted as available, since minReadySeconds is %d", w.Kind, w.Name,
+			w.Ready-w.Available, plural(int(w.Ready), "ready pod"), isAre(int(w.Ready-w.Available)), int(w.MinReady.Seconds())),
 			"nothing to do if that is meant; else lower it: "+j.kubectl("edit %s %s", strings.ToLower(shell(w.Kind)), shell(w.Name)))
 	}
 }

@@ -190,11 +190,11 @@ func (j *judge) zones() {
 		}
 	}
 	if ready > 0 && len(without) > 0 {
-		what := "the hints of its endpoints"
+		what := "the hints of its endpoints leave"
 		if d := j.svc.Spec.TrafficDistribution; d != "" {
-			what = "trafficDistribution " + d
+			what = "trafficDistribution " + d + " leaves"
 		}
-		j.add(zoneWithout, time.Time{}, fmt.Sprintf("%s leave a zone without endpoints: %s; nodes there send to all zones", what, names(without)),
+		j.add(zoneWithout, time.Time{}, fmt.Sprintf("%s a zone without endpoints: %s; nodes there send to all zones", what, names(without)),
 			"run endpoints in that zone (topologySpreadConstraints), if traffic should stay in it")
 	}
 }
@@ -208,10 +208,10 @@ func (j *judge) deadNodes() {
 	per := j.perNode()
 	for i := range j.s.Nodes {
 		n := &j.s.Nodes[i]
-		if !n.Exists || n.Ready || n.Object == nil || n.Object.Ready == nil || n.Object.Ready.Since.IsZero() || per[n.Name].ready == 0 {
+		if !n.Exists || n.Ready || n.ReadySince.IsZero() || per[n.Name].ready == 0 {
 			continue
 		}
-		since := n.Object.Ready.Since
+		since := n.ReadySince
 		if heard.Sub(since) < patience {
 			continue
 		}

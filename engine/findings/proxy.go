@@ -117,13 +117,13 @@ func (w *world) judgeProxy(n *timeline.Node) {
 		add(proxyUnhealthy, time.Time{}, "its kube-proxy answers at the health port that it is not healthy", log)
 	}
 	if w.hangs(n) {
-		add(proxyHangs, p.LastQueued.Add(n.Clock.Offset), fmt.Sprintf("its kube-proxy was asked to sync at %s UTC and has not synced since %s UTC (%s, %s waiting)",
-			p.LastQueued.UTC().Format(time.TimeOnly), p.LastSync.UTC().Format(time.TimeOnly), plural(p.PendingEndpoints, "change of endpoints"), plural(p.PendingServices, "change of Services")), "restart it: "+restartProxy(n.Name))
+		add(proxyHangs, p.LastQueued.Add(n.Clock.Offset), fmt.Sprintf("its kube-proxy was asked to sync at %s UTC and has not synced since %s UTC (%d changes of endpoints and %d of Services wait)",
+			p.LastQueued.UTC().Format(time.TimeOnly), p.LastSync.UTC().Format(time.TimeOnly), p.PendingEndpoints, p.PendingServices), "restart it: "+restartProxy(n.Name))
 	}
 	if p.SyncCount >= leastSamples {
 		if mean := time.Duration(p.SyncSeconds / float64(p.SyncCount) * float64(time.Second)); mean > slowSync {
 			add(syncsSlow, time.Time{}, fmt.Sprintf("its kube-proxy's syncs take %s on average, over %d since %s", age(mean), p.SyncCount, p.Started.UTC().Format("2006-01-02 15:04 UTC")),
-				"use a newer kube-proxy, nftables mode, or fewer Services; what it does: "+log)
+				"use a newer kube-proxy, nftables mode, or fewer Services")
 		}
 	}
 }

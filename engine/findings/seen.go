@@ -63,8 +63,12 @@ func (w *world) judgeSources() {
 	var expected, none []string
 	unread := ""
 	if c := w.nodeCoverage(); c != nil {
-		expected = c.Expected
-		if len(expected) == 0 && slices.ContainsFunc(w.s.Nodes, func(n timeline.Node) bool { return n.Exists && n.Ready }) {
+		for _, n := range c.Expected {
+			if slices.Contains(c.Seen, n) || w.nodeSettled(n) {
+				expected = append(expected, n)
+			}
+		}
+		if len(c.Expected) == 0 && slices.ContainsFunc(w.s.Nodes, func(n timeline.Node) bool { return n.Exists && n.Ready }) {
 			unread = c.BlindPlanes[timeline.PlaneID{Kind: timeline.PlaneRules}]
 		}
 		for _, n := range c.Blind {
@@ -132,8 +136,8 @@ const newNode = 30 * time.Second
 // nodeSettled reports that a node did not become ready only now, by its own word.
 func (w *world) nodeSettled(name string) bool {
 	n := w.nodes[name]
-	return n == nil || n.Object == nil || n.Object.Ready == nil || n.Object.Ready.Since.IsZero() ||
-		!w.heard(collect.SourceNodes).Before(n.Object.Ready.Since.Add(newNode))
+	return n == nil || n.ReadySince.IsZero() ||
+		!w.heard(collect.SourceNodes).Before(n.ReadySince.Add(newNode))
 }
 
 func (w *world) leftOut(node string) bool {

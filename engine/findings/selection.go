@@ -126,6 +126,9 @@ func (j *judge) nearest() (pods []string, how string) {
 	return pods, how
 }
 
+// nameKeys are labels that by custom hold an application's name.
+var nameKeys = map[string]bool{"app": true, "name": true, "k8s-app": true, "run": true, "component": true, "app.kubernetes.io/name": true, "app.kubernetes.io/instance": true, "app.kubernetes.io/component": true}
+
 // nearly gives the label that a pod has in place of the only one that the selector
 // asks for and the pod lacks, when it was probably meant; else "".
 func nearly(selector, have map[string]string) string {
@@ -154,7 +157,7 @@ func nearly(selector, have map[string]string) string {
 		if _, used := selector[k]; used || v != want {
 			continue
 		}
-		if mistyped(k, key) || strings.HasSuffix(k, "/"+key) || strings.HasSuffix(key, "/"+k) {
+		if mistyped(k, key) || strings.HasSuffix(k, "/"+key) || strings.HasSuffix(key, "/"+k) || nameKeys[k] && nameKeys[key] {
 			if x := k + "=" + v; best == "" || x < best {
 				best = x
 			}

@@ -134,7 +134,7 @@ func (j *judge) legacy() {
 		return
 	}
 	if v1.Truncated {
-		j.add(legacyCut, time.Time{}, fmt.Sprintf("the Endpoints object has %d addresses and says that it was cut; the slices have %d", len(v1.Addresses), j.endpoints()),
+		j.add(legacyCut, time.Time{}, fmt.Sprintf("the Endpoints object has %s and says that it was cut; the slices have %d", addresses(len(v1.Addresses)), j.endpoints()),
 			"let what reads Endpoints read EndpointSlices: "+j.kubectl("get endpointslices -l kubernetes.io/service-name=%s", shell(j.svc.Name)))
 	}
 	if t := j.overdue(func(d *timeline.Difference) bool { return d.Plane.Kind == timeline.PlaneEndpoints }); t.n > 0 && j.told(collect.SourcePods) {
@@ -286,7 +286,7 @@ func (j *judge) duplicates() {
 func (j *judge) writes() {
 	n, given := 0, 0
 	var last, dropped time.Time
-	why := ""
+	why, whyDropped := "", ""
 	for _, m := range j.svc.Marks {
 		if j.s.Now.Sub(m.At) > recent {
 			continue
@@ -304,12 +304,12 @@ func (j *judge) writes() {
 				last, why = m.At, k.Detail
 			case "dropped":
 				given++
-				dropped, why = m.At, k.Detail
+				dropped, whyDropped = m.At, k.Detail
 			}
 		}
 	}
 	if given > 0 {
-		j.add(writesGivenUp, dropped, fmt.Sprintf("the controller dropped the Service from its queue %s: %s", times(given), why),
+		j.add(writesGivenUp, dropped, fmt.Sprintf("the controller dropped the Service from its queue %s: %s", times(given), whyDropped),
 			"remove the cause, then have it queued again: "+j.kubectl("annotate service %s example.com/queued=again --overwrite", shell(j.svc.Name)))
 	}
 	if n > 0 {
@@ -348,4 +348,11 @@ func (j *judge) takenOver() {
 // recentPaths are those that began within the time that still counts.
 func (j *judge) recentPaths() []*timeline.Path {
 	return j.svc.PathsFrom(j.s.Now.Add(-recent), j.s.Now)
+}
+
+func addresses(n int) string {
+	if n == 1 {
+		return "1 address"
+	}
+	return fmt.Sprintf("%d addresses", n)
 }

@@ -287,9 +287,12 @@ func (m *Model) nodeViews() []Node {
 	out := make([]Node, 0, len(m.nodes))
 	for _, name := range m.nodeNames {
 		n := m.nodes[name]
-		v := Node{Name: name, Exists: n.exists, Ready: n.ready(), Rules: m.ruleKnowledge(name), Generation: n.generation, Sync: n.sync, Agent: n.agent, Proxy: n.proxy, Object: n.obj, SyncFailed: n.syncFailed}
+		v := Node{Name: name, Exists: n.exists, Ready: n.ready(), Rules: m.ruleKnowledge(name), Generation: n.generation, Sync: n.sync, Agent: n.agent, Proxy: n.proxy, SyncFailed: n.syncFailed}
 		if n.obj != nil {
 			v.Zone = n.obj.Zone
+			if r := n.obj.Ready; r != nil {
+				v.ReadySince = r.Since
+			}
 		}
 		if s := m.sources[collect.RulesSource(name)]; s != nil {
 			v.Vouched, v.Clock = s.vouched, s.clock

@@ -104,8 +104,10 @@ type Workload struct {
 	ResourceVersion uint64
 	// Why it is not settled, for people.
 	Why string
-	// Object is what it says of itself. Not to be changed.
-	Object *collect.Workload
+	// Ready and Available are how many of its pods are, MinReady is for how long one
+	// must have been ready to count as available.
+	Ready, Available int32
+	MinReady         time.Duration
 }
 
 // Service is everything known about one Service.
@@ -203,9 +205,8 @@ type Node struct {
 	Agent *collect.AgentState
 	Proxy *collect.ProxyState
 	Clock collect.ClockBound
-	// Object is what the Node says of itself, nil before it was seen. Not to be
-	// changed.
-	Object *collect.Node
+	// ReadySince is since when it is ready, or is not, by its own word.
+	ReadySince time.Time
 	// SyncFailed is when a sync of its rules was last told to have failed.
 	SyncFailed time.Time
 }

@@ -171,7 +171,7 @@ func (ch *change) dirtyOwned(namespace string, w *collect.Workload) {
 
 func (m *Model) viewOf(w *workload) Workload {
 	ok, why := m.settled(w)
-	return Workload{Kind: w.key.kind, Name: w.key.name, Replicas: w.w.Replicas, Settled: ok, Why: why, ResourceVersion: w.rv, Object: w.w}
+	return Workload{Kind: w.key.kind, Name: w.key.name, Replicas: w.w.Replicas, Settled: ok, Why: why, ResourceVersion: w.rv, Ready: w.w.Ready, Available: w.w.Available, MinReady: w.w.MinReady}
 }
 
 // workloadViews gives all workloads, keyed "Kind/namespace/name".

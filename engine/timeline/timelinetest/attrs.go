@@ -325,6 +325,9 @@ func nodeAttr(n *collect.Node, a string) {
 	switch k {
 	case "ready":
 		n.Ready = &collect.Condition{Status: true}
+		if v != "" {
+			n.Ready.Since = Epoch.Add(dur(v))
+		}
 	case "notready":
 		n.Ready = &collect.Condition{}
 		if v != "" {

@@ -338,7 +338,7 @@ func (sc *Scenario) rules(node string, f []string) collect.Event {
 		p := collect.RulePort{RulePortKey: collect.RulePortKey{Namespace: "default", Service: name, Port: port, Protocol: protocol,
 			Family: collect.Family(cmp.Or(family, "IPv4")), Policy: collect.Policy(cmp.Or(policy, "Cluster"))}}
 		if v != "none" {
-			svc := sc.services[name]
+			svc := cmp.Or(sc.services[name], &collect.Service{}) // there may be none
 			for _, sp := range svc.Ports {
 				if sp.Name == port && sp.Protocol == protocol {
 					i := max(0, slices.IndexFunc(svc.ClusterIPs, func(ip netip.Addr) bool { return collect.FamilyOf(ip) == p.Family }))
