@@ -29,8 +29,12 @@ type observation struct {
 	// verdict. It runs beside the sources.
 	during func(context.Context, *live.Runtime) error
 	// keep chooses the Services of the report; nil keeps those in scope.
-	keep   func(*timeline.Service) bool
-	stdout io.Writer
+	keep func(*timeline.Service) bool
+	// print writes what a headless run ends with, verdict judges one that during does
+	// not; nil for the report, and for whether the scope has converged.
+	print   func(io.Writer, *timeline.Snapshot, func(*timeline.Service) bool) error
+	verdict func(*timeline.Snapshot) error
+	stdout  io.Writer
 }
 
 // run observes until the context, --for, the screen or during ends it, then
@@ -38,6 +42,12 @@ type observation struct {
 func (o *observation) run(ctx context.Context) error {
 	if o.stdout == nil {
 		o.stdout = os.Stdout
+	}
+	if o.print == nil {
+		o.print = o.flags.print
+	}
+	if o.verdict == nil {
+		o.verdict = func(s *timeline.Snapshot) error { return verdict(s, o.scope) }
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -107,13 +117,13 @@ func (o *observation) observe(ctx context.Context, rt *live.Runtime) error {
 		return err
 	}
 	last := rt.Latest()
-	if e := o.flags.print(o.stdout, last, o.keep); e != nil {
+	if e := o.print(o.stdout, last, o.keep); e != nil {
 		return errors.Join(err, exitWith(exitNot, e))
 	}
 	if err != nil || o.during != nil {
 		return err
 	}
-	return verdict(last, o.scope)
+	return o.verdict(last)
 }
 
 // sayGoodbye tells somebody who has closed the screen what it saw.

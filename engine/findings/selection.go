@@ -60,6 +60,9 @@ func (j *judge) selection() {
 	if len(spec.Selector) == 0 || spec.Kind == "ExternalName" || j.svc.Facts.Unselectable || len(j.svc.Facts.Pods) > 0 || !j.quiet(collect.SourcePods) {
 		return
 	}
+	if !j.workloadsKnown() {
+		return // one may be scaled to 0
+	}
 	zero := len(j.svc.Workloads) > 0
 	for _, w := range j.svc.Workloads {
 		zero = zero && w.Replicas == 0
@@ -79,6 +82,17 @@ func (j *judge) selection() {
 	}
 	j.add(selectsNothing, j.since(), fmt.Sprintf("selects %s, and %s", sel, noneOf(len(j.podsOf()), "pod in namespace "+j.svc.Namespace, "pods in namespace "+j.svc.Namespace, "has that")),
 		"compare with "+j.kubectl("get pods --show-labels"))
+}
+
+// workloadsKnown reports that no source of workloads is still about to tell what there
+// is; one that may not be read never is.
+func (w *world) workloadsKnown() bool {
+	for _, id := range []collect.SourceID{collect.SourceDeployments, collect.SourceReplicaSets, collect.SourceStatefulSets, collect.SourceDaemonSets} {
+		if src := w.sources[id]; src != nil && (src.State == "" || src.State == collect.SourceStarting || src.State == collect.SourceListing) {
+			return false
+		}
+	}
+	return true
 }
 
 // since is when what is true of the Service's pods now began, as far as that was seen.

@@ -159,9 +159,9 @@ func (j *judge) overdue(of func(*timeline.Difference) bool) overdue {
 		if !of(d) {
 			continue
 		}
-		budget := j.s.Budgets.Slices
+		budget := cmp.Or(j.s.Budgets.Slices, 5*time.Second)
 		if d.Plane.Kind == timeline.PlaneRules {
-			budget = j.s.Budgets.Rules
+			budget = cmp.Or(j.s.Budgets.Rules, 10*time.Second)
 			if !slices.Contains(j.svc.Coverage.Seen, d.Plane.Node) {
 				continue
 			}
@@ -247,7 +247,7 @@ func (j *judge) duplicates() {
 			}
 		}
 	}
-	if j.heard(collect.SourceEndpointSlices).Sub(changed) < j.s.Budgets.Slices {
+	if j.heard(collect.SourceEndpointSlices).Sub(changed) < cmp.Or(j.s.Budgets.Slices, 5*time.Second) {
 		return
 	}
 	type key struct {

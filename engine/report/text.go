@@ -23,25 +23,8 @@ type TextOptions struct {
 // path as a waterfall. Text that comes from the cluster is stripped of control
 // characters.
 func (r *Report) WriteText(w io.Writer, o TextOptions) error {
-	if o.Width == 0 {
-		o.Width = 100
-	}
-	o.Width = max(o.Width, 60)
-	if o.Location == nil {
-		o.Location = time.UTC
-	}
-	p := &printer{w: w, o: o, now: r.Window.To}
-	asOf := "nothing is vouched for yet"
-	if !r.AsOf.IsZero() {
-		asOf = "as of " + p.clock(r.AsOf)
-	}
-	p.line("%s %s, %s", collect.Plain(r.Source.Kind), collect.Plain(r.Source.Name), asOf)
-	if r.Source.ControlPlane != "" {
-		p.line("control plane: %s", collect.Plain(r.Source.ControlPlane))
-	}
-	if r.Source.Rules != "" {
-		p.line("rules %s", collect.Plain(r.Source.Rules))
-	}
+	p := newPrinter(w, o, r)
+	p.heading(r)
 	for i := range r.Services {
 		p.service(&r.Services[i])
 	}
@@ -59,7 +42,34 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 		}
 		p.line("gap  %s  from %s %s  %s", collect.Plain(g.Source), p.clock(g.From), to, collect.Plain(g.Why))
 	}
+	p.findings(r.Findings)
 	return p.err
+}
+
+func newPrinter(w io.Writer, o TextOptions, r *Report) *printer {
+	if o.Width == 0 {
+		o.Width = 100
+	}
+	o.Width = max(o.Width, 60)
+	if o.Location == nil {
+		o.Location = time.UTC
+	}
+	return &printer{w: w, o: o, now: r.Window.To}
+}
+
+// heading says what was observed, and until when it is known.
+func (p *printer) heading(r *Report) {
+	asOf := "nothing is vouched for yet"
+	if !r.AsOf.IsZero() {
+		asOf = "as of " + p.clock(r.AsOf)
+	}
+	p.line("%s %s, %s", collect.Plain(r.Source.Kind), collect.Plain(r.Source.Name), asOf)
+	if r.Source.ControlPlane != "" {
+		p.line("control plane: %s", collect.Plain(r.Source.ControlPlane))
+	}
+	if r.Source.Rules != "" {
+		p.line("rules %s", collect.Plain(r.Source.Rules))
+	}
 }
 
 type printer struct {

@@ -238,13 +238,16 @@ type Episode struct {
 	Together []Together `json:"together,omitempty"`
 }
 
-// Finding is something wrong or risky that was recognised.
+// Finding is something wrong or risky that was recognised. Severity is "error",
+// "warning" or "info"; kconverge explain tells what a Code means. Since is null when
+// it is not known since when it is so.
 type Finding struct {
-	Code     string `json:"code"`
-	Severity string `json:"severity"`
-	Object   string `json:"object"`
-	Message  string `json:"message"`
-	Fix      string `json:"fix"`
+	Code     string     `json:"code"`
+	Severity string     `json:"severity"`
+	Object   string     `json:"object"`
+	Message  string     `json:"message"`
+	Fix      string     `json:"fix"`
+	Since    *time.Time `json:"since"`
 }
 
 // Gap is an interval in which a source was not watching or lost events.

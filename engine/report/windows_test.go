@@ -42,6 +42,12 @@ func TestEpisodesTellTheirCostInPlainWords(t *testing.T) {
 		"",
 		"preStop of more than 2.4 s would have covered the worst of 2 removals (>2.35 s ±0.0 ms)",
 		"",
+		"warning  KC501  Service default/web  since 12:04:16",
+		"         2 removals were still routed to after the containers had ended, for up to 1.3 s; of 2",
+		"         removals the last node let go more than 2.3 s after the termination began",
+		"       → give the containers a preStop of more than 2.4 s (lifecycle.preStop.sleep.seconds: 3) and",
+		"         a grace period that holds it",
+		"",
 	}
 	if got := lines[i:]; !slices.Equal(got, want) {
 		t.Errorf("printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
