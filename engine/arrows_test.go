@@ -158,7 +158,6 @@ func TestArrowsPointOneWay(t *testing.T) {
 	}
 }
 
-
 // pureFolders are the folders whose code may not read a clock.
 var pureFolders = []string{"desired", "timeline", "timeline/reference", "lanes", "findings", "report"}
 

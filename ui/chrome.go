@@ -194,7 +194,7 @@ func leastNeeded(parts []part, warnings bool) int {
 func (m *Model) drawTabs(s *draw.Screen, y int) {
 	m.tabs = m.tabs[:0]
 	x := 0
-	short := s.Width() < 72
+	short := s.Width() < 78
 	for i, id := range view.Order {
 		label := strconv.Itoa(i+1) + " " + m.views[id].Title()
 		if short && id != m.shown {

@@ -46,6 +46,25 @@ func withGap() *timeline.Snapshot {
 	return snap
 }
 
+// troubled is manyServices with much to find.
+func troubled() *timeline.Snapshot {
+	snap := manyServices()
+	snap.Nodes[1].Proxy = &collect.ProxyState{Node: snap.Nodes[1].Name, Reachable: true, Healthy: new(bool)}
+	snap.Nodes[2].SyncFailed = snap.Now.Add(-40 * time.Second)
+	snap.Nodes[2].Unknown = []string{"rules of Service shop/old, which does not exist"}
+	snap.Sources = append(snap.Sources, timeline.SourceStatus{ID: collect.SourceKubeEvents, State: collect.SourceForbidden, Detail: "cannot list events in namespace default"})
+	snap.Service("shop", "checkout").Differences[0].Endpoint = timeline.Endpoint{Pod: "checkout-7c9d-8hk2m"}
+	cart := snap.Service("shop", "cart")
+	spec := *cart.Spec
+	spec.Selector = map[string]string{"app": "crat"}
+	cart.Spec, cart.Facts, cart.Pods = &spec, timeline.Facts{}, nil
+	snap.Unselected = map[string][]timeline.PodFacts{"shop": {
+		{Name: "cart-5d9f-x2x4k", UID: "1", Pod: &collect.Pod{Labels: map[string]string{"app": "cart"}}},
+		{Name: "cart-5d9f-zz7qp", UID: "2", Pod: &collect.Pod{Labels: map[string]string{"app": "cart"}}},
+	}}
+	return snap
+}
+
 // hostile is Web with names that no terminal should see.
 func hostile() *timeline.Snapshot {
 	snap := lanestest.Converging()

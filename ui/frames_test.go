@@ -73,6 +73,12 @@ var scenes = []struct {
 	{"nodes", func(s *screen) { s.show(manyServices()).press("4") }},
 	{"engine", func(s *screen) { s.show(lanestest.Converging()).press("5") }},
 	{"events", func(s *screen) { s.show(withGap()).press("6") }},
+	{"findings", func(s *screen) { s.show(troubled()).press("7") }},
+	{"findings-none", func(s *screen) { s.show(lanestest.Quiet()).press("7") }},
+	{"findings-filtered", func(s *screen) {
+		s.show(troubled()).press("7", "/", "n", "o", "d", "e", "space", "!", "3", "1", "1", "enter")
+	}},
+	{"services-found", func(s *screen) { s.show(troubled()).press("1") }},
 	{"help", func(s *screen) { s.show(lanestest.Converging()).press("?") }},
 	{"palette", func(s *screen) { s.show(lanestest.Converging()).press(":", "e", "p", "i") }},
 	{"scale", func(s *screen) { s.show(lanestest.Converging()).press("s") }},

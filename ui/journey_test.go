@@ -375,7 +375,7 @@ func TestTheMouseChoosesLanesAndMoments(t *testing.T) {
 
 func TestTabsTurnThroughEveryView(t *testing.T) {
 	s := newScreen(t, 120, 40, nil).show(lanestest.Converging())
-	for _, want := range []string{"[3 Path]", "[4 Nodes]", "[5 Engine]", "[6 Events]", "[1 Services]", "[2 Timeline]"} {
+	for _, want := range []string{"[3 Path]", "[4 Nodes]", "[5 Engine]", "[6 Events]", "[7 Findings]", "[1 Services]", "[2 Timeline]"} {
 		s.press("tab").has(want)
 	}
 }

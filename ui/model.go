@@ -46,6 +46,12 @@ type Model struct {
 	every   time.Duration // of the running tick
 	tickN   int
 
+	// found is what was found in judged, or in a snapshot shortly before; judging
+	// while another one is being looked at.
+	found   *view.Found
+	judged  *timeline.Snapshot
+	judging bool
+
 	dirty  bool
 	frame  string
 	screen *draw.Screen
@@ -70,6 +76,7 @@ func New(o Options) (*Model, error) {
 		views: map[view.ID]view.View{
 			view.Services: view.NewServices(), view.Timeline: view.NewTimeline(), view.Path: view.NewPath(),
 			view.Nodes: view.NewNodes(), view.Engine: view.NewEngine(), view.Events: view.NewEvents(),
+			view.Findings: view.NewFindings(),
 		},
 		shown: view.Services, last: view.Timeline, now: o.Clock.Now(), dirty: true,
 	}
@@ -118,7 +125,7 @@ func (m *Model) Frame() *draw.Screen {
 func (m *Model) context() *view.Context {
 	c := &view.Context{
 		Snap: m.snap, Now: m.now, Loc: m.now.Location(), Focus: &m.focus,
-		Title: m.o.Title, Waiting: m.o.Waiting, Hint: m.hint(), Keys: m.keys.first,
+		Title: m.o.Title, Waiting: m.o.Waiting, Hint: m.hint(), Keys: m.keys.first, Found: m.found,
 	}
 	if m.snap != nil {
 		c.Health = view.HealthOf(m.snap, m.recorded())

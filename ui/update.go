@@ -61,8 +61,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.done(msg)
 	case movedMsg:
 		m.dirty = true
+	case foundMsg:
+		m.take(msg)
 	}
-	return m, tea.Batch(cmd, m.schedule())
+	return m, tea.Batch(cmd, m.judge(), m.schedule())
 }
 
 // snapshot takes a new snapshot. One in which only time has moved waits for the

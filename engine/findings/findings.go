@@ -166,7 +166,7 @@ var serviceRules = []func(*judge){
 }
 
 func (w *world) judge(svc *timeline.Service) {
-	if !w.told(collect.SourceServices) {
+	if !w.told(collect.SourceServices) || svc.Spec == nil || svc.Slices == nil {
 		return
 	}
 	j := &judge{world: w, svc: svc, changed: svc.Spec.Created}
@@ -180,11 +180,20 @@ func (w *world) judge(svc *timeline.Service) {
 			later(m.At)
 		}
 	}
+	told := map[string]bool{} // pods that say when they were made
+	for i := range svc.Facts.Pods {
+		p := &svc.Facts.Pods[i]
+		later(p.Pod.Created)
+		told[p.UID] = !p.Pod.Created.IsZero()
+	}
 	for i := range svc.Pods {
+		first := told[svc.Pods[i].UID]
 		for _, c := range svc.Pods[i].Changes {
-			if !c.Claimed && c.At.After(w.s.First) {
+			// What is seen first may have been so for long.
+			if !c.Claimed && !first && c.At.After(w.s.First) {
 				later(c.At)
 			}
+			first = first && c.Claimed
 		}
 	}
 	for _, rule := range serviceRules {

@@ -74,13 +74,17 @@ func (j *judge) selection() {
 		return
 	}
 	sel := labels(spec.Selector)
-	near, how := j.nearest()
+	near, how := j.nearest(false)
 	if len(near) > 0 {
 		j.add(selectorMistyped, j.since(), fmt.Sprintf("selects %s, which no pod has; %s %s %s: %s", sel, plural(len(near), "pod"), map[bool]string{true: "has", false: "have"}[len(near) == 1], how, names(near)),
 			"correct the selector with "+j.kubectl("edit service %s", shell(j.svc.Name))+", or the labels in the pods' template")
 		return
 	}
-	j.add(selectsNothing, j.since(), fmt.Sprintf("selects %s, and %s", sel, noneOf(len(j.podsOf()), "pod in namespace "+j.svc.Namespace, "pods in namespace "+j.svc.Namespace, "has that")),
+	msg := fmt.Sprintf("selects %s, and %s", sel, noneOf(len(j.podsOf()), "pod in namespace "+j.svc.Namespace, "pods in namespace "+j.svc.Namespace, "has that"))
+	if near, how := j.nearest(true); len(near) > 0 {
+		msg += fmt.Sprintf("; nearest is %s, which another Service selects (%s)", how, plural(len(near), "pod"))
+	}
+	j.add(selectsNothing, j.since(), msg,
 		"compare with "+j.kubectl("get pods --show-labels"))
 }
 
@@ -124,10 +128,11 @@ func (j *judge) podsOf() []anyPod {
 }
 
 // nearest names the pods that the selector was probably meant for, and says which
-// label of the first they have instead.
-func (j *judge) nearest() (pods []string, how string) {
+// label of the first they have instead. selected chooses among the pods that other
+// Services select, which may well be meant for those.
+func (j *judge) nearest(selected bool) (pods []string, how string) {
 	for _, p := range j.podsOf() {
-		if p.selected || p.Pod.Terminal() || p.Pod.Terminating() {
+		if p.selected != selected || p.Pod.Terminal() || p.Pod.Terminating() {
 			continue
 		}
 		instead := nearly(j.svc.Spec.Selector, p.Pod.Labels)

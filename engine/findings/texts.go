@@ -76,29 +76,35 @@ func shell(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// distance is how many characters have to be put in, taken out or replaced to make one
-// text of the other (Levenshtein), up to limit; more counts as limit+1.
+// distance is how many characters have to be put in, taken out, replaced or swapped with
+// the next to make one text of the other (optimal string alignment), up to limit; more
+// counts as limit+1.
 func distance(a, b string, limit int) int {
 	x, y := []rune(a), []rune(b)
 	if len(x)-len(y) > limit || len(y)-len(x) > limit {
 		return limit + 1
 	}
-	row := make([]int, len(y)+1)
-	for k := range row {
-		row[k] = k
+	d := make([][]int, len(x)+1)
+	for i := range d {
+		d[i] = make([]int, len(y)+1)
+		d[i][0] = i
 	}
-	for i := range x {
-		before := row[0]
-		row[0] = i + 1
-		for k := range y {
+	for k := range d[0] {
+		d[0][k] = k
+	}
+	for i := 1; i <= len(x); i++ {
+		for k := 1; k <= len(y); k++ {
 			cost := 1
-			if x[i] == y[k] {
+			if x[i-1] == y[k-1] {
 				cost = 0
 			}
-			row[k+1], before = min(row[k+1]+1, row[k]+1, before+cost), row[k+1]
+			d[i][k] = min(d[i-1][k]+1, d[i][k-1]+1, d[i-1][k-1]+cost)
+			if i > 1 && k > 1 && x[i-1] == y[k-2] && x[i-2] == y[k-1] {
+				d[i][k] = min(d[i][k], d[i-2][k-2]+1)
+			}
 		}
 	}
-	return min(row[len(y)], limit+1)
+	return min(d[len(x)][len(y)], limit+1)
 }
 
 // mistyped reports that one text was probably meant to be the other: they differ in a

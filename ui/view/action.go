@@ -134,6 +134,7 @@ var Actions = []Info{
 	{Show(Nodes), []string{"4"}, "", "Nodes", GroupView},
 	{Show(Engine), []string{"5"}, "", "Engine: reconciler and rule sync", GroupView},
 	{Show(Events), []string{"6"}, "", "Events, gaps and sources", GroupView},
+	{Show(Findings), []string{"7"}, "", "Findings: what is wrong or risky, and what to do", GroupView},
 	{NextView, []string{"tab"}, "", "next view", GroupView},
 	{PrevView, []string{"shift+tab"}, "", "previous view", GroupView},
 

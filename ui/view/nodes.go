@@ -83,6 +83,14 @@ func (v *NodesView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 		below++
 	}
 	v.top, v.h = y, max(1, r.Max.Y-y-below)
+	if c.Focus.Node != "" {
+		for i := range c.Snap.Nodes {
+			if c.Snap.Nodes[i].Name == c.Focus.Node {
+				v.l.at = i
+			}
+		}
+		c.Focus.Node = ""
+	}
 	v.l.fit(len(c.Snap.Nodes), v.h)
 	var detail []string
 	for _, t := range nodeDetail(&c.Snap.Nodes[v.l.at], c.Now) {

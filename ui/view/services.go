@@ -23,6 +23,7 @@ type ServicesView struct {
 	found    []*timeline.Service
 	foundIn  *timeline.Snapshot
 	foundFor string
+	foundOf  *Found
 }
 
 // NewServices makes the view.
@@ -38,14 +39,15 @@ func (*ServicesView) Offers() []Action {
 
 func key(svc *timeline.Service) string { return svc.Namespace + "/" + svc.Name }
 
-// services are those that the filter leaves, stalled and converging ones first.
+// services are those that the filter leaves, stalled and converging ones first, then
+// those with findings.
 // They are looked for anew only in another snapshot or for another filter.
 func (v *ServicesView) services(c *Context) []*timeline.Service {
 	if c.Snap == nil {
 		return nil
 	}
-	if c.Snap != v.foundIn || v.filter != v.foundFor {
-		v.found, v.foundIn, v.foundFor = v.search(c), c.Snap, v.filter
+	if c.Snap != v.foundIn || v.filter != v.foundFor || c.Found != v.foundOf {
+		v.found, v.foundIn, v.foundFor, v.foundOf = v.search(c), c.Snap, v.filter, c.Found
 	}
 	return v.found
 }
@@ -58,7 +60,14 @@ func (v *ServicesView) search(c *Context) []*timeline.Service {
 		if x, y := a.Deleted.IsZero(), b.Deleted.IsZero(); x != y {
 			return x
 		}
-		return rank[a.State] < rank[b.State]
+		if rank[a.State] != rank[b.State] {
+			return rank[a.State] < rank[b.State]
+		}
+		x, y := c.Found.Of(a.Namespace, a.Name), c.Found.Of(b.Namespace, b.Name)
+		if (x.Errors > 0) != (y.Errors > 0) {
+			return x.Errors > 0
+		}
+		return x.Errors == 0 && x.Warnings > 0 && y.Warnings == 0
 	})
 	return filterServices(v.filter, all)
 }
@@ -97,7 +106,7 @@ func (v *ServicesView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 	stateX, nX := r.Min.X+3+nameW+2, r.Min.X+3+nameW+2+20
 	s.Text(r.Min.X+3, y, theme.Dim, "Service")
 	s.Text(stateX, y, theme.Dim, "state")
-	cols := []string{"wanted", "slices", "nodes"}
+	cols := []string{"wanted", "slices", "nodes", "found"}
 	for i, h := range cols {
 		if nX+8*(i+1) < r.Max.X {
 			s.Right(nX+8*(i+1)-1, y, theme.Dim, h)
@@ -146,9 +155,14 @@ func (v *ServicesView) drawRow(s *draw.Screen, r draw.Rect, c *Context, svc *tim
 	if !svc.RoutedByProxy {
 		nodes = "none"
 	}
-	for i, t := range []string{want, have, nodes} {
+	found, foundRole := tallyText(c.Found.Of(svc.Namespace, svc.Name))
+	for i, t := range []string{want, have, nodes, found} {
+		role := theme.Text
+		if i == 3 {
+			role = foundRole
+		}
 		if nX+8*(i+1) < r.Max.X {
-			s.Right(nX+8*(i+1)-1, y, theme.Text, t)
+			s.Right(nX+8*(i+1)-1, y, role, t)
 		}
 	}
 	if waitX+10 < r.Max.X {
@@ -246,4 +260,16 @@ func (v *ServicesView) Wheel(up bool, _, _ int, c *Context) Request {
 		return v.Do(Up, c)
 	}
 	return v.Do(Down, c)
+}
+
+// tallyText is how many findings a Service's row tells of: the errors, else the
+// warnings.
+func tallyText(t Tally) (string, theme.Role) {
+	switch {
+	case t.Errors > 0:
+		return fmt.Sprintf("%d err", t.Errors), theme.Bad
+	case t.Warnings > 0:
+		return fmt.Sprintf("%d warn", t.Warnings), theme.Warn
+	}
+	return "", theme.Dim
 }

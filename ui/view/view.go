@@ -3,6 +3,7 @@ package view
 import (
 	"time"
 
+	"github.com/kconverge/kconverge/engine/findings"
 	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui/draw"
 	"github.com/kconverge/kconverge/ui/theme"
@@ -19,11 +20,12 @@ const (
 	Nodes    ID = "nodes"
 	Engine   ID = "engine"
 	Events   ID = "events"
+	Findings ID = "findings"
 	HelpView ID = "help"
 )
 
 // Order is the order of the tabs.
-var Order = []ID{Services, Timeline, Path, Nodes, Engine, Events}
+var Order = []ID{Services, Timeline, Path, Nodes, Engine, Events, Findings}
 
 // Focus is what all views speak about; views change it.
 type Focus struct {
@@ -35,6 +37,8 @@ type Focus struct {
 	Pod string
 	// PodGone: there is nothing left of it to act on.
 	PodGone bool
+	// Node is one that the Nodes view is to choose; it takes that back.
+	Node string
 }
 
 // Context is what a view may read while it draws or acts. It is made anew for
@@ -51,8 +55,49 @@ type Context struct {
 	Hint           string
 	// Health is that of the needed sources.
 	Health Health
+	// Found is what was found in this snapshot, or in one shortly before; nil before
+	// anything was judged.
+	Found *Found
 	// Keys gives the first key of an action, for texts.
 	Keys func(Action) string
+}
+
+// Found are the findings of one snapshot. It is not changed once it is made.
+type Found struct {
+	List []findings.Finding
+	// of counts those of each Service, by namespace/name.
+	of map[string]Tally
+}
+
+// Tally counts findings.
+type Tally struct{ Errors, Warnings int }
+
+// NewFound makes a Found of a list that nobody changes any more.
+func NewFound(list []findings.Finding) *Found {
+	f := &Found{List: list, of: map[string]Tally{}}
+	for i := range list {
+		x := &list[i]
+		if x.Service == "" {
+			continue
+		}
+		t := f.of[x.Namespace+"/"+x.Service]
+		switch x.Code.Severity {
+		case findings.Error:
+			t.Errors++
+		case findings.Warning:
+			t.Warnings++
+		}
+		f.of[x.Namespace+"/"+x.Service] = t
+	}
+	return f
+}
+
+// Of counts those of a Service; nothing is found before anything was judged.
+func (f *Found) Of(namespace, name string) Tally {
+	if f == nil {
+		return Tally{}
+	}
+	return f.of[namespace+"/"+name]
 }
 
 // Service is the Service in focus, or nil.

@@ -127,6 +127,7 @@ func (s Spec) Service() *timeline.Service {
 		svc.Plane(id).Past = past
 	}
 	svc.Episodes = s.episodes(svc)
+	svc.Facts = s.facts(svc)
 	s.state(svc)
 	return svc
 }
