@@ -51,6 +51,8 @@ type Model struct {
 	found   *view.Found
 	judged  *timeline.Snapshot
 	judging bool
+	// judgeTook is how long the last judgement of many Services took.
+	judgeTook time.Duration
 
 	dirty  bool
 	frame  string

@@ -62,10 +62,13 @@ var (
 
 // preStop judges removals that came after the pod's end.
 func (j *judge) preStop() {
+	paths := j.recentPaths()
+	if len(paths) == 0 {
+		return
+	}
 	var worst time.Duration
 	n, path := 0, ""
 	var at time.Time
-	paths := j.recentPaths()
 	for _, p := range paths {
 		r := &p.Risk
 		if p.Op != timeline.OpRemove || p.Cause != timeline.CausePodTerminating || r.FromExit == nil || r.FromTermination == nil {
@@ -214,9 +217,13 @@ func (j *judge) official() {
 	var absurd, measured time.Duration
 	path, with := "", 0
 	var at time.Time
+	paths := j.recentPaths()
+	if len(paths) == 0 {
+		return
+	}
 	why := map[string]int{}
 	total := 0
-	for _, p := range j.recentPaths() {
+	for _, p := range paths {
 		for i := range p.Rules {
 			h := &p.Rules[i]
 			if h.Status != timeline.StatusArrived {

@@ -180,11 +180,15 @@ func (w *world) judge(svc *timeline.Service) {
 			later(m.At)
 		}
 	}
-	told := map[string]bool{} // pods that say when they were made
+	var told map[string]bool // pods that say when they were made
 	for i := range svc.Facts.Pods {
 		p := &svc.Facts.Pods[i]
-		later(p.Pod.Created)
-		told[p.UID] = !p.Pod.Created.IsZero()
+		if later(p.Pod.Created); !p.Pod.Created.IsZero() {
+			if told == nil {
+				told = map[string]bool{}
+			}
+			told[p.UID] = true
+		}
 	}
 	for i := range svc.Pods {
 		first := told[svc.Pods[i].UID]

@@ -168,7 +168,7 @@ func (j *judge) zones() {
 	if !j.svc.RoutedByProxy || !j.quiet(collect.SourceNodes, collect.SourceEndpointSlices) {
 		return
 	}
-	hinted := map[string]bool{}
+	var hinted map[string]bool
 	ready := 0
 	for _, sl := range j.svc.Facts.Slices {
 		for _, e := range sl.Slice.Endpoints {
@@ -177,6 +177,9 @@ func (j *judge) zones() {
 			}
 			if ready++; len(e.HintZones) == 0 {
 				return // then nobody goes by hints
+			}
+			if hinted == nil {
+				hinted = map[string]bool{}
 			}
 			for _, z := range e.HintZones {
 				hinted[z] = true
@@ -205,6 +208,9 @@ func (j *judge) deadNodes() {
 		return
 	}
 	heard := j.heard(collect.SourceNodes, collect.SourceEndpointSlices)
+	if !slices.ContainsFunc(j.s.Nodes, func(n timeline.Node) bool { return n.Exists && !n.Ready }) {
+		return
+	}
 	per := j.perNode()
 	for i := range j.s.Nodes {
 		n := &j.s.Nodes[i]

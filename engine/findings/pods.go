@@ -73,7 +73,7 @@ func (j *judge) readiness() {
 		return
 	}
 	pods := j.counting()
-	by := map[*Code][]trouble{}
+	var by map[*Code][]trouble
 	ready, unknown := 0, 0
 	var youngest time.Time
 	for _, p := range pods {
@@ -88,6 +88,9 @@ func (j *judge) readiness() {
 		if t.code == nil {
 			unknown++
 			continue
+		}
+		if by == nil {
+			by = map[*Code][]trouble{}
 		}
 		by[t.code] = append(by[t.code], t)
 	}

@@ -93,6 +93,9 @@ func (j *judge) behind() map[string]overdue {
 	all := j.overdue(func(d *timeline.Difference) bool {
 		return d.Plane.Kind == timeline.PlaneRules && d.Kind != "unexpected"
 	})
+	if all.n == 0 {
+		return nil
+	}
 	out := map[string]overdue{}
 	for node := range all.nodes {
 		out[node] = j.overdue(func(d *timeline.Difference) bool {

@@ -153,7 +153,7 @@ type overdue struct {
 }
 
 func (j *judge) overdue(of func(*timeline.Difference) bool) overdue {
-	t := overdue{nodes: map[string]bool{}}
+	var t overdue
 	for i := range j.svc.Differences {
 		d := &j.svc.Differences[i]
 		if !of(d) {
@@ -185,6 +185,9 @@ func (j *judge) overdue(of func(*timeline.Difference) bool) overdue {
 			t.since = d.Since
 		}
 		t.age = max(t.age, a)
+		if t.nodes == nil {
+			t.nodes = map[string]bool{}
+		}
 		t.nodes[d.Plane.Node] = true
 		t.who = append(t.who, endpointName(&d.Endpoint))
 	}

@@ -110,6 +110,9 @@ func distance(a, b string, limit int) int {
 // mistyped reports that one text was probably meant to be the other: they differ in a
 // character of each three or so, and not in digits only, as web-1 and web-2 do.
 func mistyped(a, b string) bool {
+	if d := len(a) - len(b); d > 8 || d < -8 {
+		return false // more than two characters, however wide
+	}
 	letters := func(s string) string {
 		return strings.Map(func(r rune) rune {
 			if r >= '0' && r <= '9' {
