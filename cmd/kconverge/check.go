@@ -156,6 +156,12 @@ func findingsVerdict(s *timeline.Snapshot, scope live.Scope, unheard string) err
 	case unseen > 0:
 		return exitf(exitCannotTell, "nothing wrong was found in what can be seen, but not everything can")
 	}
+	found, _ := scope.Of(s)
+	for _, svc := range found {
+		if c := &svc.Coverage; !c.Complete() {
+			return exitf(exitCannotTell, "nothing wrong was found in what can be seen; %s/%s: cannot tell for %s", svc.Namespace, svc.Name, coverageText(c)+agentsSay(s, c))
+		}
+	}
 	return nil
 }
 

@@ -4,6 +4,9 @@ package findings
 // is right.
 var justified = map[string]string{
 	"write-conflict":                    "KC209: the Event tells of the failed write",
+	"rules-without-a-dump":              "KC404: there are no rules at first",
+	"selector-added":                    "KC202: made by hand, KC203: and still there once there is a selector",
+	"dead-watch":                        "KC402: that is what it is of",
 	"capacity-not-known":                "KC402: the gap is open for a while",
 	"gap-in-rules":                      "KC402: the gap is open for a while",
 	"relist-after-a-break":              "KC402: the watch is broken for a while",
