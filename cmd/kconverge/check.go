@@ -53,8 +53,8 @@ when there is none but something could not be seen (KC4xx).`,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		flags.headless = true
 		switch {
-		case flags.output == "events":
-			return exitf(exitUsage, "--output events: check prints text or json")
+		case flags.output != "text" && flags.output != "json":
+			return exitf(exitUsage, "--output %s: check prints text or json", flags.output)
 		case watch < 0 || limit <= 0:
 			return exitf(exitUsage, "--for %s, --timeout %s: must not be negative, and --timeout not 0", watch, limit)
 		case file != "" && watch > 0:

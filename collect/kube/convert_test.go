@@ -109,6 +109,31 @@ func TestConvertPodTakesEveryFact(t *testing.T) {
 	}
 }
 
+func TestConvertPodTellsWhyContainersWait(t *testing.T) {
+	waiting := func(reason string, restarts int32) corev1.ContainerStatus {
+		return corev1.ContainerStatus{RestartCount: restarts, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
+	}
+	for _, tc := range []struct {
+		name     string
+		init     []corev1.ContainerStatus
+		main     []corev1.ContainerStatus
+		waiting  string
+		restarts int32
+	}{
+		{name: "none"},
+		{name: "being made", main: []corev1.ContainerStatus{waiting("ContainerCreating", 0), waiting("PodInitializing", 0)}},
+		{name: "crashes", main: []corev1.ContainerStatus{{RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}, waiting("CrashLoopBackOff", 5)}, waiting: "CrashLoopBackOff", restarts: 7},
+		{name: "the first of several", init: []corev1.ContainerStatus{waiting("ImagePullBackOff", 1)}, main: []corev1.ContainerStatus{waiting("CrashLoopBackOff", 2)}, waiting: "ImagePullBackOff", restarts: 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := ConvertPod(&corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: tc.init, ContainerStatuses: tc.main}})
+			if got.Waiting != tc.waiting || got.Restarts != tc.restarts {
+				t.Errorf("waits for %q with %d restarts, want %q and %d", got.Waiting, got.Restarts, tc.waiting, tc.restarts)
+			}
+		})
+	}
+}
+
 func TestConvertPodCopiesMaps(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "1"}}, Status: corev1.PodStatus{PodIP: "010.0.0.5"}}
 	got := ConvertPod(p)

@@ -2,9 +2,12 @@ package kube
 
 import (
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kconverge/kconverge/collect"
 )
 
 func TestOfAStatefulSetThePartitionIsWhatItsUpdateLeavesAlone(t *testing.T) {
@@ -38,5 +41,18 @@ func TestOfADaemonSetTheReplicasAreTheNodesThatShouldHaveAPod(t *testing.T) {
 	})
 	if w.Replicas != 3 || w.StatusReplicas != 2 || w.Updated != 1 || w.Ready != 2 || w.Available != 1 || w.Revision != "2" || w.Partition != 0 {
 		t.Errorf("got %+v", w)
+	}
+}
+
+func TestMinReadySecondsOfEachWorkload(t *testing.T) {
+	for kind, w := range map[string]*collect.Workload{
+		"Deployment":  ConvertDeployment(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{MinReadySeconds: 30}}),
+		"ReplicaSet":  ConvertReplicaSet(&appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{MinReadySeconds: 30}}),
+		"StatefulSet": ConvertStatefulSet(&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{MinReadySeconds: 30}}),
+		"DaemonSet":   ConvertDaemonSet(&appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{MinReadySeconds: 30}}),
+	} {
+		if w.MinReady != 30*time.Second {
+			t.Errorf("%s: %s", kind, w.MinReady)
+		}
 	}
 }

@@ -107,7 +107,7 @@ func (j *judge) noSelector() {
 		return
 	}
 	j.add(noEndpoints, j.since(), "no selector and no endpoints: connections are refused",
-		"write an EndpointSlice with the label kubernetes.io/service-name="+j.svc.Name+", or set a selector: "+j.kubectl("edit service %s", shell(j.svc.Name)))
+		"write an EndpointSlice with the label kubernetes.io/service-name="+shell(j.svc.Name)+", or set a selector: "+j.kubectl("edit service %s", shell(j.svc.Name)))
 }
 
 // otherSlices judges slices beside the controller's.
