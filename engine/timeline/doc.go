@@ -77,6 +77,9 @@
 // Frontends are compared by address and port. Those that lead nowhere have no
 // policy that rules could show.
 //
+// Facts. What objects say beside what becomes of it in the planes (labels, ports, why a
+// container waits) goes with a Snapshot as it is, for engine/findings (facts.go).
+//
 // Settled. A workload with pods that are terminating and still count as
 // endpoints is not settled (workloads.go).
 //
