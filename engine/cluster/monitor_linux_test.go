@@ -23,11 +23,14 @@ func (w *world) heard(n *nodes.Node, all ...*monitor) {
 	deadline := time.Now().Add(patience)
 	for i := 0; slices.ContainsFunc(all, func(m *monitor) bool { return !m.listens() }); i++ {
 		if time.Now().After(deadline) {
-			w.Fatal("nft monitor prints nothing")
+			w.Fatalf("nft monitor on %s prints nothing", n.Name())
 		}
 		// A table of its own that nothing looks at.
 		w.exec(n, "nft", "add", "table", "ip", "heard")
 		w.exec(n, "nft", "delete", "table", "ip", "heard")
+		// Before it listens it lists everything, and begins anew when there is
+		// another generation meanwhile: it must find the time for that.
+		<-time.After(time.Duration(i+1) * 50 * time.Millisecond)
 	}
 }
 
