@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -40,10 +41,13 @@ type frames struct {
 	m     *ui.Model
 	clock *clock
 	took  []time.Duration
+	cpu   []time.Duration
 	bytes int
 }
 
 func newFrames(b *testing.B, focus string, snap *timeline.Snapshot, keys ...string) *frames {
+	runtime.LockOSThread() // for threadTime
+	b.Cleanup(runtime.UnlockOSThread)
 	f := &frames{b: b, clock: &clock{t: snap.Now}}
 	o := options(f.clock)
 	o.Focus = focus
@@ -57,7 +61,7 @@ func newFrames(b *testing.B, focus string, snap *timeline.Snapshot, keys ...stri
 	for _, k := range keys {
 		f.press(k)
 	}
-	f.took, f.bytes = nil, 0
+	f.took, f.cpu, f.bytes = nil, nil, 0
 	b.ResetTimer()
 	return f
 }
@@ -65,10 +69,10 @@ func newFrames(b *testing.B, focus string, snap *timeline.Snapshot, keys ...stri
 // frame measures one. The benchmark's own time holds the model's work too: what
 // counts are the percentiles.
 func (f *frames) frame(msg tea.Msg) {
-	start := time.Now()
+	start, cpu := time.Now(), threadTime()
 	f.m.Update(msg)
 	v := f.m.View()
-	f.took = append(f.took, time.Since(start))
+	f.took, f.cpu = append(f.took, time.Since(start)), append(f.cpu, threadTime()-cpu)
 	f.bytes += len(v.Content)
 }
 
@@ -85,15 +89,16 @@ func (f *frames) press(key string) {
 	f.frame(msg)
 }
 
-// report gives the percentiles, in milliseconds, and the bytes of a frame as it is
+// report gives the percentiles of the time and of the processor time of a frame, in
+// milliseconds, and the bytes of a frame as it is
 // handed to Bubble Tea, which sends only what differs from the one before.
 func (f *frames) report() {
-	slices.Sort(f.took)
-	at := func(share float64) float64 {
-		return float64(f.took[min(len(f.took)-1, int(share*float64(len(f.took))))].Microseconds()) / 1000
+	for what, took := range map[string][]time.Duration{"ms": f.took, "cpu-ms": f.cpu} {
+		slices.Sort(took)
+		for name, share := range map[string]float64{"p50-": 0.50, "p99-": 0.99} {
+			f.b.ReportMetric(float64(took[min(len(took)-1, int(share*float64(len(took))))].Microseconds())/1000, name+what)
+		}
 	}
-	f.b.ReportMetric(at(0.50), "p50-ms")
-	f.b.ReportMetric(at(0.99), "p99-ms")
 	f.b.ReportMetric(float64(len(f.took)), "frames")
 	f.b.ReportMetric(float64(f.bytes)/float64(len(f.took)), "B/frame")
 }

@@ -39,7 +39,9 @@ const (
 	uprightTitle = 5
 )
 
-// signs are the cells' signs; what they mean never rests on colour alone.
+const pad = "            "
+
+// cellSign is a cell's sign; what it means never rests on colour alone.
 func cellSign(st cellState, g *draw.Glyphs) (string, theme.Role) {
 	switch st {
 	case cellAgrees:
@@ -247,9 +249,11 @@ func (m *matrix) drawRow(s *draw.Screen, r draw.Rect, y int, c *Context, row *ma
 		x, k := m.cellX+i*m.cellW, m.cols.first+i
 		sign, signRole := cellSign(cells[k].state, s.Glyphs)
 		if k == m.cols.at && here {
-			signRole = theme.Selected
+			s.Text(x, y, theme.Selected, sign)
+			continue
 		}
-		s.Text(x, y, signRole, sign)
+		// In one style up to the next sign: fewer changes of it go out.
+		s.Text(x, y, signRole, sign+pad[:min(len(pad), m.cellW-1, r.Max.X-x-1)])
 	}
 }
 
