@@ -112,7 +112,7 @@ func BenchmarkFrame10000Services(b *testing.B) {
 	b.Run("changing", func(b *testing.B) {
 		f := newFrames(b, "", t.m.Snapshot(), "1")
 		for i := range b.N {
-			t.change(i*7%10000, 0, i%2 == 1, f.show)
+			t.change(i*7%10000, 0, i%2 == 1, 1, f.show)
 		}
 		f.report()
 	})
@@ -139,12 +139,12 @@ func BenchmarkFrame100Pods50Nodes(b *testing.B) {
 		b.Run(v.name, func(b *testing.B) {
 			t := newTown(1, 100, 50)
 			for i := range 10 { // a history
-				t.change(0, i, false, func(*timeline.Snapshot) {})
-				t.change(0, i, true, func(*timeline.Snapshot) {})
+				t.change(0, i, false, 1, func(*timeline.Snapshot) {})
+				t.change(0, i, true, 1, func(*timeline.Snapshot) {})
 			}
 			f := newFrames(b, "default/"+serviceName(0), t.m.Snapshot(), v.keys...)
 			for i := range b.N {
-				t.change(0, i/2%100, i%2 == 1, f.show)
+				t.change(0, i/2%100, i%2 == 1, 1, f.show)
 			}
 			f.report()
 		})
@@ -158,14 +158,11 @@ func BenchmarkFrameManyNodes(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			t := newTown(1, 100, nodes)
 			f := newFrames(b, "default/"+serviceName(0), t.m.Snapshot(), "4", "x")
-			n := 0
 			for i := range b.N {
-				t.change(0, i/2%100, i%2 == 1, func(s *timeline.Snapshot) {
-					if n++; n%50 == 0 {
-						f.show(s)
-						f.press("j")
-						f.press("l")
-					}
+				t.change(0, i/2%100, i%2 == 1, nodes/20, func(s *timeline.Snapshot) {
+					f.show(s)
+					f.press("j")
+					f.press("l")
 				})
 			}
 			f.report()

@@ -103,16 +103,19 @@ func (t *town) endpoints(s, down int) []netip.AddrPort {
 }
 
 // change lets pod p of Service s become unready or ready again, and all planes
-// follow. After each event it yields the snapshot of that moment.
-func (t *town) change(s, p int, ready bool, yield func(*timeline.Snapshot)) {
+// follow. After every so many events it yields the snapshot of that moment.
+func (t *town) change(s, p int, ready bool, every int, yield func(*timeline.Snapshot)) {
 	down := p
 	if ready {
 		down = -1
 	}
+	n := 0
 	step := func(after time.Duration) {
 		t.at = t.at.Add(after)
-		t.apply(collect.SourceClock, &collect.Advance{})
-		yield(t.m.Snapshot())
+		if n++; n%every == 0 {
+			t.apply(collect.SourceClock, &collect.Advance{})
+			yield(t.m.Snapshot())
+		}
 	}
 	t.at = t.at.Add(40 * time.Millisecond)
 	t.pod(s, p, ready, collect.OpModified)
