@@ -94,6 +94,15 @@ func hostile() *timeline.Snapshot {
 			p.Changes[i].Note = evil[i%len(evil)]
 		}
 	}
+	svc.Coverage.BlindWhy = map[string]string{}
+	for i, e := range evil {
+		svc.Coverage.Blind = append(svc.Coverage.Blind, e)
+		svc.Coverage.BlindWhy[e] = evil[(i+1)%len(evil)]
+		svc.Differences = append(svc.Differences, timeline.Difference{
+			Plane: timeline.PlaneID{Kind: timeline.PlaneRules, Node: e}, Kind: "stale", Since: snap.Now,
+			Endpoint: timeline.Endpoint{EndpointID: timeline.EndpointID{UID: e}, Pod: e, Node: evil[(i+4)%len(evil)]},
+		})
+	}
 	for i := range svc.Marks {
 		svc.Marks[i].Text = evil[i%len(evil)]
 		if k, ok := svc.Marks[i].Step.(*collect.ReconcileStep); ok {

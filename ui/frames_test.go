@@ -71,6 +71,8 @@ var scenes = []struct {
 		s.show(manyServices()).press("1", "/", "s", "h", "o", "space", "!", "c", "a", "r", "t")
 	}},
 	{"nodes", func(s *screen) { s.show(manyServices()).press("4") }},
+	{"matrix", func(s *screen) { s.show(manyServices()).press("4", "x", "l", "l") }},
+	{"matrix-large", func(s *screen) { s.show(manyEndpoints(100, 50)).press("4", "x", "L", "L", "G") }},
 	{"engine", func(s *screen) { s.show(lanestest.Converging()).press("5") }},
 	{"events", func(s *screen) { s.show(withGap()).press("6") }},
 	{"findings", func(s *screen) { s.show(troubled()).press("7") }},
@@ -116,6 +118,8 @@ func TestFramesOfOtherTerminals(t *testing.T) {
 	golden(t, "timeline-ascii-120x40", s.show(lanestest.Converging()).text())
 	s = newScreen(t, 120, 40, func(o *ui.Options) { o.ASCII = true })
 	golden(t, "quiet-ascii-120x40", s.show(lanestest.Quiet()).text())
+	s = newScreen(t, 120, 40, func(o *ui.Options) { o.ASCII = true })
+	golden(t, "matrix-ascii-120x40", s.show(manyEndpoints(7, 9)).press("4", "x").text())
 	s = newScreen(t, 60, 34, nil)
 	golden(t, "timeline-stacked-60x34", s.show(lanestest.Converging()).text())
 	s = newScreen(t, 40, 10, nil)

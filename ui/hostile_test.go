@@ -44,7 +44,7 @@ func sound(s *screen, w, h int) string {
 	return ""
 }
 
-var everyView = [][]string{{"1"}, {"2"}, {"2", "u"}, {"3"}, {"3", "p"}, {"4"}, {"5"}, {"6"}, {"7"}, {"7", "j"}, {"?"}, {"esc", ":"}, {"esc", "2", "j", "j", "j", "j", "d"}, {"esc", "s"}, {"esc"}}
+var everyView = [][]string{{"1"}, {"2"}, {"2", "u"}, {"3"}, {"3", "p"}, {"4"}, {"x"}, {"l", "l", "j", "o"}, {"G", "L"}, {"x"}, {"5"}, {"6"}, {"7"}, {"7", "j"}, {"?"}, {"esc", ":"}, {"esc", "2", "j", "j", "j", "j", "d"}, {"esc", "s"}, {"esc"}}
 
 func TestHostileNamesBreakNoFrame(t *testing.T) {
 	snap := hostile()
@@ -84,7 +84,7 @@ func TestTheEdgesOfTheLanesStandInOneColumn(t *testing.T) {
 
 func TestAResizeStormLeavesASoundFrame(t *testing.T) {
 	snaps := []tea.Msg{ui.Show(lanestest.Converging()), ui.Show(hostile()), ui.Show(manyServices()), ui.Show(lanestest.Converged())}
-	keys := []string{"1", "2", "3", "4", "5", "6", "7", "?", ":", "esc", "left", "right", "up", "down", "enter", "+", "-", "0", "f", "space", "[", "]", "u", "z", "a", "n", "p", "G", "g", "tab", "s", "y"}
+	keys := []string{"1", "2", "3", "4", "5", "6", "7", "?", ":", "esc", "left", "right", "up", "down", "enter", "+", "-", "0", "f", "space", "[", "]", "u", "z", "a", "n", "p", "G", "g", "tab", "s", "y", "x", "o"}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newScreen(t, 120, 40, func(o *ui.Options) { o.Actions = &doer{} })
 		w, h := 120, 40
@@ -140,7 +140,7 @@ func TestASnapshotThatKnowsLittleBreaksNoFrame(t *testing.T) {
 			s := newScreen(t, size[0], size[1], func(o *ui.Options) {
 				o.Actions, o.Focus = &doer{}, svc.Namespace+"/"+svc.Name
 			}).show(snap)
-			keys := []string{"1", "enter", "j", "h", "l", "+", "-", "0", "[", "]", "n", "p", "u", "a", "z", "enter", "n", "n", "j", "n", "y", "p", "p", "p", "p", "enter", "s", "esc", "r", "esc", "d", "esc", "4", "j", "y", "5", "j", "6", "j", "enter", "7", "j", "enter", "?", "esc", "tab", "tab"}
+			keys := []string{"1", "enter", "j", "h", "l", "+", "-", "0", "[", "]", "n", "p", "u", "a", "z", "enter", "n", "n", "j", "n", "y", "p", "p", "p", "p", "enter", "s", "esc", "r", "esc", "d", "esc", "4", "j", "y", "x", "j", "l", "o", "y", "enter", "4", "h", "x", "5", "j", "6", "j", "enter", "7", "j", "enter", "?", "esc", "tab", "tab"}
 			for i, k := range keys {
 				s.press(k)
 				if bad := sound(s, size[0], size[1]); bad != "" {

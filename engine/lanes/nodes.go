@@ -1,7 +1,9 @@
 package lanes
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -94,16 +96,28 @@ type agreementStep struct {
 func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 	type change struct {
 		at    time.Time
-		plane int
+		plane int // in whose changes it is, and where
+		place int
 		class Class
 	}
-	var changes []change
+	n := 0
+	for _, p := range all {
+		n += len(p.Changes)
+	}
+	changes := make([]change, 0, n)
 	for i, p := range all {
-		for _, c := range p.Changes {
-			changes = append(changes, change{c.At, i, classOf(c)})
+		for k, c := range p.Changes {
+			changes = append(changes, change{c.At, i, k, classOf(c)})
 		}
 	}
-	sort.SliceStable(changes, func(i, j int) bool { return changes[i].at.Before(changes[j].at) })
+	// Not a stable sort, which takes several times as long: what is equal here
+	// keeps its order by its place.
+	slices.SortFunc(changes, func(a, b change) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(a.plane, b.plane), cmp.Compare(a.place, b.place))
+	})
 	now := make([]Class, len(all))
 	var out []agreementStep
 	count := agreementStep{unseen: len(all)}

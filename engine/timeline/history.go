@@ -175,6 +175,7 @@ func (p *Plane) instant(t time.Time) *PlaneInstant {
 		return in
 	}
 	in.Seen = true
+	in.Members = make([]MemberInstant, 0, len(p.Members))
 	for i := range p.Members {
 		m := &p.Members[i]
 		c, since, stopped := memberAt(m.Changes, t)

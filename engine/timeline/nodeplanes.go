@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -51,6 +52,14 @@ func (n NodePlanes) Of(node string) *Plane {
 		return nil
 	}
 	return n.view.of(node)
+}
+
+// First lists the first planes by node name, n at most, and makes no others.
+func (n NodePlanes) First(most int) []*Plane {
+	if n.view == nil {
+		return n.list[:min(most, len(n.list))]
+	}
+	return n.view.first(most)
 }
 
 // withHidden is All, and with it the planes of nodes that have nothing, while
@@ -121,6 +130,9 @@ type rulesView struct {
 
 	mu   sync.Mutex
 	made weak.Pointer[planeList]
+
+	namesOnce sync.Once
+	names     []string
 }
 
 type planeList struct{ planes []*Plane }
@@ -158,6 +170,13 @@ type planeView struct {
 	began     time.Time
 	ports     []collect.RulePort
 	empty     bool
+
+	// made is the Plane that was made of it last, for a context and meta: most
+	// nodes' planes are those of the snapshot before.
+	mu      sync.Mutex                  `graph:"-"`
+	made    weak.Pointer[Plane]         `graph:"-"`
+	madeCtx weak.Pointer[viewContext]   `graph:"-"`
+	madeFor map[EndpointID]endpointMeta `graph:"-"`
 }
 
 type cellView struct {
@@ -278,6 +297,37 @@ func (v *rulesView) blanks() []string {
 	return out
 }
 
+// nodes are the names of all nodes with a plane that is shown, sorted.
+func (v *rulesView) nodes() []string {
+	v.namesOnce.Do(func() {
+		names := v.blanks()
+		for _, g := range v.groups {
+			if v.shows(g) {
+				g.members.each(func(i int) { names = append(names, v.ctx.nodes[i].name) })
+			}
+		}
+		for _, p := range v.singles {
+			if v.shows(p) {
+				names = append(names, p.node)
+			}
+		}
+		slices.Sort(names)
+		v.names = names
+	})
+	return v.names
+}
+
+func (v *rulesView) first(most int) []*Plane {
+	names := v.nodes()
+	out := make([]*Plane, 0, min(most, len(names)))
+	for _, n := range names[:min(most, len(names))] {
+		if p := v.of(n); p != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 func (v *rulesView) len() int {
 	n := len(v.blanks())
 	for _, p := range v.groups {
@@ -360,13 +410,25 @@ func (v *rulesView) blank(node string) *Plane {
 	return &Plane{ID: PlaneID{Kind: PlaneRules, Node: node}, Changes: []PlaneChange{{At: v.ctx.first, Knowledge: Blind}}}
 }
 
-// plane makes the plane of a node that has one of its own.
+// plane makes the plane of a node that has one of its own, or finds it as long as
+// somebody uses it.
 func (v *rulesView) plane(p *planeView) *Plane {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if made := p.made.Value(); made != nil && p.madeCtx.Value() == v.ctx && sameMap(p.madeFor, v.meta) {
+		return made
+	}
 	t := &p.times
 	out := v.ctx.assemble(v.service, p.node, memberState{changes: t.changes, base: t.base, early: t.early}, p.ports)
 	out.Arrivals = p.arrivals
 	out.Members, out.Frontends = p.history(v.meta).from(p.began)
+	p.made, p.madeCtx, p.madeFor = weak.Make(&out), weak.Make(v.ctx), v.meta
 	return &out
+}
+
+// sameMap reports that two are one map, which is not written once it is in a view.
+func sameMap(a, b map[EndpointID]endpointMeta) bool {
+	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 
 // member makes the plane of a node in a group.

@@ -39,6 +39,8 @@ const (
 	MarkTime    Action = "mark"
 	UnfoldPods  Action = "unfold-pods"
 	AllNodes    Action = "all-nodes"
+	Matrix      Action = "matrix"
+	SortRows    Action = "sort"
 	Copy        Action = "copy"
 	Mouse       Action = "mouse"
 	Redraw      Action = "redraw"
@@ -111,6 +113,8 @@ var Actions = []Info{
 	{NextChange, []string{"n"}, "change", "to the change after", GroupLanes},
 	{UnfoldPods, []string{"u"}, "unfold", "a lane per steady pod, or one for all", GroupLanes},
 	{AllNodes, []string{"a"}, "all nodes", "a lane for each node, however many", GroupLanes},
+	{Matrix, []string{"x"}, "matrix", "nodes by endpoint of one Service, or by Service", GroupLanes},
+	{SortRows, []string{"o"}, "sort", "nodes by name, or the latest first", GroupLanes},
 	{Filter, []string{"/"}, "filter", "filter: several words, !word leaves out", GroupLanes},
 	{Copy, []string{"y"}, "copy", "copy what is chosen", GroupLanes},
 

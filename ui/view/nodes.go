@@ -11,10 +11,14 @@ import (
 	"github.com/kconverge/kconverge/ui/theme"
 )
 
-// NodesView is a matrix: a row for each node, a column for each Service.
+// NodesView has a row for each node: beside it a column for each Service or, as a
+// matrix, for each endpoint of the Service in focus.
 type NodesView struct {
 	l      list
 	h, top int
+
+	endpoints bool
+	matrix    matrix
 }
 
 // NewNodes makes the view.
@@ -27,12 +31,21 @@ const proxyWidth = 160
 func (*NodesView) Title() string { return "Nodes" }
 
 // Offers implements View.
-func (*NodesView) Offers() []Action { return []Action{Up, Copy, Help, Palette} }
+func (v *NodesView) Offers() []Action {
+	if v.endpoints {
+		return []Action{Up, Right, Open, Matrix, SortRows, Copy, Help, Palette}
+	}
+	return []Action{Up, Matrix, Copy, Help, Palette}
+}
 
 // Draw implements View.
 func (v *NodesView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 	if c.Snap == nil || len(c.Snap.Nodes) == 0 {
 		drawWaiting(s, r, c)
+		return
+	}
+	if v.endpoints {
+		v.matrix.draw(s, r, c)
 		return
 	}
 	s.Rule(r.Min.X, r.Min.Y, r.Dx(), lanes.Plural(len(c.Snap.Nodes), "node"), "= agrees  + routes too much  "+lanes.Minus+" too little")
@@ -182,6 +195,15 @@ func (v *NodesView) Do(a Action, c *Context) Request {
 	if c.Snap == nil || len(c.Snap.Nodes) == 0 {
 		return Request{}
 	}
+	if a == Matrix {
+		return v.turn(c)
+	}
+	if v.endpoints {
+		if a == Back {
+			return v.turn(c)
+		}
+		return v.matrix.do(a, c)
+	}
 	if a == Copy {
 		n := c.Snap.Nodes[min(v.l.at, len(c.Snap.Nodes)-1)].Name
 		return Request{Handled: true, Copy: n, Say: "copied " + n}
@@ -190,4 +212,47 @@ func (v *NodesView) Do(a Action, c *Context) Request {
 		return handled
 	}
 	return Request{}
+}
+
+// turn goes from Services to endpoints or back; the chosen node stays chosen.
+func (v *NodesView) turn(c *Context) Request {
+	nodes := c.Snap.Nodes
+	v.l.fit(len(nodes), v.h)
+	if v.endpoints = !v.endpoints; v.endpoints {
+		if c.Service() == nil {
+			v.endpoints = false
+			return Request{Handled: true, Say: "choose a Service first: " + c.Keys(Show(Services)) + " lists them"}
+		}
+		v.matrix.node = nodes[v.l.at].Name
+		return handled
+	}
+	for i := range nodes {
+		if nodes[i].Name == v.matrix.node {
+			v.l.at = i
+		}
+	}
+	return handled
+}
+
+// Click implements Clicker.
+func (v *NodesView) Click(x, y int, c *Context) Request {
+	if c.Snap == nil || len(c.Snap.Nodes) == 0 {
+		return Request{}
+	}
+	if v.endpoints {
+		return v.matrix.click(x, y, c)
+	}
+	if i := v.l.first + y - v.top; y >= v.top && y < v.top+v.h && i < len(c.Snap.Nodes) {
+		v.l.at = i
+		return handled
+	}
+	return Request{}
+}
+
+// Wheel implements Clicker.
+func (v *NodesView) Wheel(up bool, _, _ int, c *Context) Request {
+	if up {
+		return v.Do(Up, c)
+	}
+	return v.Do(Down, c)
 }

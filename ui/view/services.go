@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 
 	"github.com/kconverge/kconverge/engine/timeline"
@@ -24,6 +23,12 @@ type ServicesView struct {
 	foundIn  *timeline.Snapshot
 	foundFor string
 	foundOf  *Found
+
+	// All of the snapshot's, in order, and their keys once there is a filter.
+	sorted   []*timeline.Service
+	sortedIn *timeline.Snapshot
+	sortedOf *Found
+	keys     []string
 }
 
 // NewServices makes the view.
@@ -53,23 +58,62 @@ func (v *ServicesView) services(c *Context) []*timeline.Service {
 }
 
 func (v *ServicesView) search(c *Context) []*timeline.Service {
-	all := append([]*timeline.Service(nil), c.Snap.Services...)
-	rank := map[timeline.State]int{timeline.Stalled: 0, timeline.Converging: 1, timeline.Converged: 2}
-	sort.SliceStable(all, func(i, j int) bool {
-		a, b := all[i], all[j]
-		if x, y := a.Deleted.IsZero(), b.Deleted.IsZero(); x != y {
-			return x
-		}
-		if rank[a.State] != rank[b.State] {
-			return rank[a.State] < rank[b.State]
-		}
-		x, y := c.Found.Of(a.Namespace, a.Name), c.Found.Of(b.Namespace, b.Name)
-		if (x.Errors > 0) != (y.Errors > 0) {
-			return x.Errors > 0
-		}
-		return x.Errors == 0 && x.Warnings > 0 && y.Warnings == 0
-	})
-	return filterServices(v.filter, all)
+	if c.Snap != v.sortedIn || c.Found != v.sortedOf {
+		v.sorted, v.sortedIn, v.sortedOf, v.keys = byUrgency(c.Snap.Services, c.Found), c.Snap, c.Found, nil
+	}
+	if v.filter == "" {
+		return v.sorted
+	}
+	if v.keys == nil {
+		v.keys = keysOf(v.sorted)
+	}
+	return pickServices(v.filter, v.sorted, v.keys)
+}
+
+// urgencies is how many values urgency has.
+const urgencies = 2 * 3 * 3
+
+// urgency is less for what comes earlier: what is not converged, then what has
+// findings; what is deleted comes last.
+func urgency(svc *timeline.Service, found *Found) int {
+	u := 2
+	switch svc.State {
+	case timeline.Stalled:
+		u = 0
+	case timeline.Converging:
+		u = 1
+	}
+	if !svc.Deleted.IsZero() {
+		u += 3
+	}
+	switch f := found.Of(svc.Namespace, svc.Name); {
+	case f.Errors > 0:
+		return 3 * u
+	case f.Warnings > 0:
+		return 3*u + 1
+	}
+	return 3*u + 2
+}
+
+// byUrgency orders Services and leaves those that are alike as they were. It counts:
+// to sort ten thousand of which nearly all are alike costs more.
+func byUrgency(services []*timeline.Service, found *Found) []*timeline.Service {
+	var next [urgencies + 1]int // where each urgency goes on
+	of := make([]uint8, len(services))
+	for i, svc := range services {
+		u := urgency(svc, found)
+		of[i] = uint8(u)
+		next[u+1]++
+	}
+	for i := 1; i < len(next); i++ {
+		next[i] += next[i-1]
+	}
+	out := make([]*timeline.Service, len(services))
+	for i, svc := range services {
+		out[next[of[i]]] = svc
+		next[of[i]]++
+	}
+	return out
 }
 
 // Draw implements View.

@@ -13,8 +13,22 @@ import (
 // route to what cannot answer, and "blind", of those not seen as a whole. "!" in front
 // turns each round.
 func filterServices(filter string, all []*timeline.Service) []*timeline.Service {
+	return pickServices(filter, all, keysOf(all))
+}
+
+func keysOf(all []*timeline.Service) []string {
+	keys := make([]string, len(all))
+	for i, s := range all {
+		keys[i] = key(s)
+	}
+	return keys
+}
+
+// pickServices is filterServices with the Services' keys, which are not made anew
+// for each character that is typed.
+func pickServices(filter string, all []*timeline.Service, keys []string) []*timeline.Service {
 	var words []string
-	left := all
+	left, names := all, keys
 	for _, w := range strings.Fields(filter) {
 		word, not := strings.CutPrefix(strings.ToLower(w), "!")
 		var fits func(*timeline.Service) bool
@@ -28,18 +42,22 @@ func filterServices(filter string, all []*timeline.Service) []*timeline.Service 
 			words = append(words, w)
 			continue
 		}
-		left = slices.DeleteFunc(slices.Clone(left), func(s *timeline.Service) bool { return fits(s) == not })
+		var l []*timeline.Service
+		var n []string
+		for i, s := range left {
+			if fits(s) != not {
+				l, n = append(l, s), append(n, names[i])
+			}
+		}
+		left, names = l, n
 	}
 	if len(words) == 0 {
 		return left
 	}
-	names := make([]string, len(left))
-	for i, s := range left {
-		names[i] = key(s)
-	}
-	var out []*timeline.Service
-	for _, i := range Match(strings.Join(words, " "), names) {
-		out = append(out, left[i])
+	found := Match(strings.Join(words, " "), names)
+	out := make([]*timeline.Service, len(found))
+	for k, i := range found {
+		out[k] = left[i]
 	}
 	return out
 }

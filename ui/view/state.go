@@ -171,7 +171,7 @@ func counts(svc *timeline.Service) []string {
 	rules := "no rules"
 	if svc.RoutedByProxy {
 		rules = "rules"
-		for i, p := range svc.Rules.All() {
+		for i, p := range svc.Rules.First(7) {
 			if i == 6 {
 				rules += " …"
 				break

@@ -15,10 +15,17 @@ import (
 // screenSpan is how much time a picture shows at first, at least.
 const screenSpan = 10 * time.Second
 
+// planesKept is of how many nodes the planes are kept from frame to frame: those of
+// thousands would hold much memory.
+const planesKept = 256
+
 // TimelineView shows one Service's lanes.
 type TimelineView struct {
 	rows list
 	key  string // of the chosen row, so that it stays chosen when rows come
+	// planes are those of the last frame's nodes. They are kept so that the next
+	// frame finds those that have not changed.
+	planes []*timeline.Plane
 
 	cell   time.Duration
 	zoomed bool // cell was chosen; else it follows the width
@@ -101,6 +108,10 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 	}
 	avail := r.Dy() - 4 // title, axis, legend
 	v.maxPods = podsThatFit(avail, svc)
+	v.planes = nil
+	if svc.Rules.Len() <= planesKept {
+		v.planes = svc.Rules.All()
+	}
 	v.pic = v.picture(c, svc, v.layout.Cols)
 	c.Focus.Pod = ""
 	v.drawTitle(s, r, c, svc)
