@@ -2,8 +2,11 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/kconverge/kconverge/ui/view"
 )
@@ -31,7 +34,15 @@ func newKeyMap(replace map[string][]string) (*keyMap, error) {
 		if _, ok := view.InfoOf(a); !ok {
 			return nil, fmt.Errorf("no action is called %q: the palette (:) lists their names", name)
 		}
+		for _, key := range replace[name] {
+			if !isKey(key) {
+				return nil, fmt.Errorf("%q of %s is no key: write one character, or a name like enter, f5, pgup or ctrl+x", key, name)
+			}
+		}
 		k.byAction[a] = replace[name]
+	}
+	if len(k.byAction[view.Quit]) == 0 {
+		return nil, fmt.Errorf("%s needs a key", view.Quit)
 	}
 	for _, i := range view.Actions {
 		for _, key := range k.byAction[i.Action] {
@@ -42,6 +53,22 @@ func newKeyMap(replace map[string][]string) (*keyMap, error) {
 		}
 	}
 	return k, nil
+}
+
+// keyWords are the names of keys that are no character, with f1 to f20.
+var keyWords = []string{"up", "down", "left", "right", "enter", "esc", "tab", "space", "backspace", "delete", "insert", "home", "end", "pgup", "pgdown"}
+
+// isKey tells that a key can be pressed: a character, or the name of another one, with
+// modifiers before it.
+func isKey(key string) bool {
+	for _, mod := range []string{"ctrl+", "alt+", "shift+", "super+"} {
+		key = strings.TrimPrefix(key, mod)
+	}
+	if r := []rune(key); len(r) == 1 {
+		return unicode.IsPrint(r[0]) && r[0] != ' '
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(key, "f"))
+	return slices.Contains(keyWords, key) || strings.HasPrefix(key, "f") && err == nil && n >= 1 && n <= 20
 }
 
 // CheckKeys tells what is wrong with keys for actions, by the actions' names: a name

@@ -51,7 +51,11 @@ func (m *Model) playOrPause() tea.Cmd {
 }
 
 func (m *Model) speed(by int) tea.Cmd {
-	at := slices.Index(live.Speeds, m.o.Replay.Status().Speed)
+	// The next one in that direction, also from a speed between two.
+	at, there := slices.BinarySearch(live.Speeds, m.o.Replay.Status().Speed)
+	if !there && by > 0 {
+		at--
+	}
 	x := live.Speeds[max(0, min(len(live.Speeds)-1, at+by))]
 	return m.replay(func(r Replay) { r.SetSpeed(x) })
 }

@@ -191,7 +191,7 @@ func checkRecording(c *cobra.Command, flags *outputFlags, path string, args []st
 	}
 	defer file.Close()
 	if file.Cut {
-		fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(path)+" was not closed: its program was killed, and the last second may be missing")
+		fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(path)+" was not closed: its end may be missing")
 	}
 	ctx, stop := interruptible(c.Context())
 	defer stop()

@@ -84,6 +84,9 @@ func TestAWrongConfigurationIsRefusedByName(t *testing.T) {
 		"fps: -1\n":                          "fps: -1 must not be negative",
 		"keys:\n  jump: [j]\n":               `keys: no action is called "jump"`,
 		"keys:\n  quit: [f]\n":               `keys: key "f" is bound to both`,
+		"keys:\n  follow: [qq]\n":            `keys: "qq" of follow is no key`,
+		"keys:\n  follow: [\"\\t\"]\n":       `of follow is no key`,
+		"keys:\n  quit: []\n":                "keys: quit needs a key",
 		"theme: dark\ntheme: light\n":        "theme",
 		"this is no configuration at all:::": "configuration",
 	} {

@@ -81,7 +81,7 @@ func recordingInfo(w io.Writer, path string) error {
 	case r.Damaged > 0:
 		fmt.Fprintf(w, "state      %s cannot be read; what was in them is drawn as a gap\n", lanes.Plural(r.Damaged, "part"))
 	case f.Cut:
-		fmt.Fprintf(w, "state      not closed: its program was killed, and the last second may be missing\n")
+		fmt.Fprintf(w, "state      not closed: it is still being written, its program was killed, or it was cut; its end may be missing\n")
 	case f.Indexed:
 		fmt.Fprintf(w, "state      whole\n")
 	}

@@ -31,8 +31,8 @@ func newReplay() *cobra.Command {
 			if err := flags.validate(); err != nil {
 				return err
 			}
-			if speed < 0 {
-				return exitf(exitUsage, "--speed %g: must not be negative", speed)
+			if !(speed >= 0 && speed <= maxSpeed) { // NaN is neither
+				return exitf(exitUsage, "--speed %g: choose 0 to %d", speed, maxSpeed)
 			}
 			screen, err := flags.screen()
 			if err != nil {
@@ -54,7 +54,7 @@ func newReplay() *cobra.Command {
 				defer file.Close()
 			}
 			if file.Cut {
-				fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(name)+" was not closed: its program was killed, and the last second may be missing")
+				fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(name)+" was not closed: its end may be missing")
 			}
 			ctx, stop := interruptible(c.Context())
 			defer stop()
@@ -73,6 +73,9 @@ func newReplay() *cobra.Command {
 	c.Flags().Float64Var(&speed, "speed", 0, "recorded seconds that pass in a second, from the start on; 0 shows everything at once")
 	return c
 }
+
+// maxSpeed is the most recorded seconds that pass in one.
+const maxSpeed = 1000
 
 // replayOnScreen shows a recording at any of its moments.
 func replayOnScreen(ctx context.Context, c *cobra.Command, file *recording.File, name string, flags *outputFlags, speed float64) error {

@@ -19,6 +19,9 @@ import (
 // played in some hundredths of a second.
 const checkpointEvery = 5_000
 
+// compactBytes closes a frame: what is damaged or cut off costs no more than that.
+const compactBytes = 128 << 10
+
 // compact writes the recording at path anew: larger frames, checkpoints, an index and
 // a seek table. It is exchanged at once, or stays as it was.
 func compact(path string, o Options) (err error) {
@@ -124,6 +127,9 @@ func (c *compaction) take(e collect.Event) error {
 	if err != nil {
 		return err
 	}
+	if e.Seq == 0 { // a gap that reading told of
+		e.Seq = c.index.Last
+	}
 	if c.events == 0 {
 		c.first = e
 	}
@@ -134,13 +140,14 @@ func (c *compaction) take(e collect.Event) error {
 	c.events++
 	c.since++
 	c.index.Events++
+	c.index.Last = max(c.index.Last, e.Seq)
 	if e.At.After(c.index.To) {
 		c.index.To = e.At
 	}
 	if c.model != nil {
 		c.model.Apply(e)
 	}
-	if len(c.lines) < frameBytes && !c.due() {
+	if len(c.lines) < compactBytes && !c.due() {
 		return nil
 	}
 	return c.frame()

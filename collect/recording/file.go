@@ -27,7 +27,8 @@ type File struct {
 	Indexed  bool
 	Events   uint64
 	From, To time.Time
-	// Cut says that its program was killed: it may lack the last second. Lost
+	// Cut says that it has no end: it is still being written, its program was
+	// killed, or the file was cut. It may lack the last second. Lost
 	// are the bytes of a last frame that was not whole.
 	Cut  bool
 	Lost int64
@@ -38,6 +39,7 @@ type File struct {
 	f           *os.File
 	plain       bool
 	checkpoints []checkpointAt
+	lastSeq     uint64
 	unzip       *zstd.Decoder
 }
 
@@ -64,6 +66,14 @@ func (r *File) Close() error {
 		r.unzip.Close()
 	}
 	return r.f.Close()
+}
+
+// LastSeq is the number of the last event of an indexed recording.
+func (r *File) LastSeq() uint64 {
+	if r.lastSeq == 0 {
+		return r.Events
+	}
+	return r.lastSeq
 }
 
 // Path is the file's name.
@@ -103,7 +113,7 @@ func (r *File) readSession() error {
 	s, ok := e.Payload.(*collect.Session)
 	switch {
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("recording %s holds nothing whole yet", r.path)
+		return fmt.Errorf("recording %s holds nothing whole: it was cut off, or is damaged, before its first second, or was begun just now", r.path)
 	case err != nil:
 		return fmt.Errorf("%s is %w: %w", r.path, ErrNotRecording, err)
 	case !ok:
@@ -163,7 +173,7 @@ func (r *File) readIndex() bool {
 		return !inside(c.Offset, c.Size) || c.Frame < 0 || c.Frame > len(x.Frames)
 	})
 	r.Frames, r.checkpoints = x.Frames, x.Checkpoints
-	r.Indexed, r.Events, r.From, r.To = true, x.Events, x.From, x.To
+	r.Indexed, r.Events, r.From, r.To, r.lastSeq = true, x.Events, x.From, x.To, x.Last
 	return true
 }
 

@@ -70,6 +70,7 @@ type index struct {
 	Frames      []Frame        `json:"frames"`
 	Checkpoints []checkpointAt `json:"checkpoints,omitempty"`
 	Events      uint64         `json:"events"`
+	Last        uint64         `json:"last,omitempty"` // the last event's number
 	From        time.Time      `json:"from"`
 	To          time.Time      `json:"to"`
 }

@@ -28,6 +28,10 @@ type Reader struct {
 	lost    error
 	sources map[collect.SourceID]bool
 	waiting []collect.Event
+	// since is when the last event before a part that cannot be read was; told
+	// are the objects that something came of since then.
+	since time.Time
+	told  map[objectKey]bool
 	// Damaged counts the parts that could not be read.
 	Damaged int
 }
@@ -41,8 +45,10 @@ func (r *File) Read(frame int) *Reader {
 	return out
 }
 
-// Knows tells of sources that told something before the frame that reading began with.
-func (r *Reader) Knows(ids ...collect.SourceID) {
+// Knows tells of what came before the frame that reading began with: the time of the
+// last event, and the sources that told something.
+func (r *Reader) Knows(last time.Time, ids ...collect.SourceID) {
+	r.last = last
 	for _, id := range ids {
 		r.sources[id] = true
 	}
@@ -73,9 +79,7 @@ func (r *Reader) Next() (collect.Event, error) {
 			if r.lost != nil { // not even the session's first line is left
 				return collect.Event{}, r.lost
 			}
-			r.last = e.At
-			r.sources[e.Source] = true
-			return e, nil
+			return r.give(e), nil
 		case errors.Is(err, io.EOF):
 			if r.lines = nil; r.plain {
 				r.plain, r.next = false, len(r.file.Frames)
@@ -126,10 +130,22 @@ func (r *Reader) tell(e collect.Event) {
 	for _, id := range slices.Sorted(maps.Keys(r.sources)) {
 		r.waiting = append(r.waiting, collect.Event{At: r.last, Source: id, Payload: &collect.Gap{From: r.last, Why: why}})
 	}
-	r.waiting = append(r.waiting, e)
-	r.lost = nil
+	r.lost, r.since, r.told = nil, r.last, map[objectKey]bool{}
+	r.waiting = append(r.waiting, r.give(e))
+}
+
+// give notes an event. What comes of an object for the first time after a part that
+// cannot be read may have come about there.
+func (r *Reader) give(e collect.Event) collect.Event {
 	r.last = e.At
 	r.sources[e.Source] = true
+	if k := (objectKey{e.Source, e.Object}); r.told != nil && !r.told[k] {
+		r.told[k] = true
+		if e.NotBefore.IsZero() && r.since.Before(e.At) && (e.Op != collect.OpNone || e.Payload.Type() == (*collect.Rules)(nil).Type()) {
+			e.NotBefore = r.since
+		}
+	}
+	return e
 }
 
 // open goes on with the next frame that can be read.

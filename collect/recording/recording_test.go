@@ -172,7 +172,7 @@ func TestWhatIsNoRecordingIsRefusedPlainly(t *testing.T) {
 		file("headless", `{"at":"2026-03-01T12:00:00Z","src":"clock","type":"advance"}`+"\n"): "instead of the session's",
 		file("later", session("kconverge.recording/v2")):                                      "has the format kconverge.recording/v2, written by a newer kconverge",
 		file("other", session("something/v1")):                                                `but "something/v1"`,
-		file("zstd", "\x28\xb5\x2f\xfd and then nothing of the kind"):                         "holds nothing whole yet",
+		file("zstd", "\x28\xb5\x2f\xfd and then nothing of the kind"):                         "holds nothing whole: it was cut off",
 	} {
 		f, err := Open(path)
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,14 +133,20 @@ func (r *Ring) Save(path string, o Options) error {
 // must not exist yet. os.ErrNotExist says that there is none.
 func SaveLast(dir, path string, o Options) error {
 	all := ringsIn(dir)
-	last := ""
-	for id := range all {
-		last = max(last, id) // they begin with a time
+	// They begin with a time. One whose program could write nothing is none.
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(all))) {
+		parts := slices.DeleteFunc(all[id], func(path string) bool {
+			f, err := Open(path)
+			if err == nil {
+				_ = f.Close()
+			}
+			return err != nil
+		})
+		if len(parts) > 0 {
+			return join(parts, path, o)
+		}
 	}
-	if last == "" {
-		return fmt.Errorf("no session was recorded in %s: %w", dir, os.ErrNotExist)
-	}
-	return join(all[last], path, o)
+	return fmt.Errorf("no session was recorded in %s: %w", dir, os.ErrNotExist)
 }
 
 // ringsIn are the files of each ring, in their order.

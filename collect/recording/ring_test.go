@@ -139,6 +139,17 @@ func TestTheLastSessionIsFoundAndOlderOnesAreForgotten(t *testing.T) {
 	if f := opened(t, out); f.Session.Name != "session 4" {
 		t.Errorf("the last session is %q", f.Session.Name)
 	}
+	// One that could write nothing, for instance for want of space, is none.
+	if err := os.WriteFile(filepath.Join(dir, "ring-20270101T000000.000-1-0001.kconverge"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := filepath.Join(dir, "again")
+	if err := SaveLast(dir, again, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if f := opened(t, again); f.Session.Name != "session 4" {
+		t.Errorf("beside an empty one the last session is %q", f.Session.Name)
+	}
 	if err := running.Close(); err != nil {
 		t.Fatal(err)
 	}

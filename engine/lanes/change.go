@@ -237,10 +237,18 @@ func riskLines(p *timeline.Path, now time.Time) []ChangeLine {
 	if d := p.Risk.FromExit; d != nil && *d > 0 {
 		out = append(out, ChangeLine{Label: "stopped", Text: "routed for " + Age(*d) + grow + " !", Tone: Bad})
 	}
-	if d := routedAfterTermination(p, now); d > 0 {
+	if d := routedAfterTermination(p, now); d > 0 && preStopHelps(p) {
 		out = append(out, ChangeLine{Text: "needs a preStop above " + Duration(d) + grow, Tone: Warn})
 	}
 	return out
+}
+
+// preStopHelps tells that a longer preStop would have kept the endpoint answering
+// until the last node let go of it: where the pod's termination is why it was
+// removed. One that is routed to until it is terminal because nothing else is
+// ready would be so for longer.
+func preStopHelps(p *timeline.Path) bool {
+	return p.Op == timeline.OpRemove && p.Cause == timeline.CausePodTerminating && p.Risk.FromTermination != nil
 }
 
 // routedAfterTermination is how long after the start of its termination, as of
@@ -270,12 +278,12 @@ func routedAfterTermination(p *timeline.Path, now time.Time) time.Duration {
 // 6 removals seen", "most of 6 removals seen: 2.9 s", or "" when it is the only
 // one.
 func RiskRank(paths []*timeline.Path, p *timeline.Path) string {
-	if p.Risk.FromTermination == nil {
+	if !preStopHelps(p) {
 		return ""
 	}
 	n, most := 0, *p.Risk.FromTermination
 	for _, q := range paths {
-		if q.Op == timeline.OpRemove && q.Risk.FromTermination != nil {
+		if preStopHelps(q) {
 			n++
 			most = max(most, *q.Risk.FromTermination)
 		}

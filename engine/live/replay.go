@@ -22,7 +22,8 @@ type ReplayStatus struct {
 	From, To, At time.Time
 	Playing      bool
 	Speed        float64
-	// Event is the number of the last event that is shown, of Events.
+	// Event is the number of the last event that is shown, Events that of the
+	// recording's last.
 	Event, Events uint64
 	// Err is why it cannot go on.
 	Err error
@@ -56,7 +57,7 @@ type Replay struct {
 func NewReplay(f *recording.File) *Replay {
 	return &Replay{
 		file: f, commands: make(chan func(), 16), ended: make(chan struct{}), feed: newFeed(),
-		status: ReplayStatus{From: f.From, To: f.To, Speed: 1, Events: f.Events},
+		status: ReplayStatus{From: f.From, To: f.To, Speed: 1, Events: f.LastSeq()},
 	}
 }
 
@@ -261,7 +262,11 @@ func (r *Replay) start() { r.begun, r.from = time.Now(), r.shown }
 
 // play takes what is due.
 func (r *Replay) play() {
-	due := r.from.Add(time.Duration(float64(time.Since(r.begun)) * r.Status().Speed))
+	passed := float64(time.Since(r.begun)) * r.Status().Speed
+	due := r.file.To // as good as the end, where a duration would overflow
+	if passed < float64(due.Sub(r.from)) {
+		due = r.from.Add(time.Duration(passed))
+	}
 	deadline := time.Now().Add(publishEvery)
 	for r.more && !r.next.At.After(due) {
 		r.take()
@@ -294,7 +299,9 @@ func (r *Replay) seek(in func(collect.Event) bool, t time.Time, seq uint64) {
 		r.model, frame = NewModel(timeline.Options{}), 0
 	}
 	r.reader = r.file.Read(frame)
-	r.reader.Knows(r.model.Sources()...)
+	if frame > 0 {
+		r.reader.Knows(r.model.Now(), r.model.Sources()...)
+	}
 	r.seen, r.shown = r.model.Seq(), r.model.Now()
 	r.advance()
 	for r.more && in(r.next) {

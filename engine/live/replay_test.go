@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -213,6 +214,62 @@ func TestAReplayShowsWhatPlayingFromTheStartShows(t *testing.T) {
 			t.Error(err)
 		}
 		r.Seek(begin) // nobody hears it, and nobody waits
+	})
+}
+
+// TestAReplayGoesOnAfterDamage: also where the part that cannot be read follows a
+// checkpoint. What changed there is known to have changed since then.
+func TestAReplayGoesOnAfterDamage(t *testing.T) {
+	whole := recordedSession(t, flapping(1_200), 1_000)
+	b, err := os.ReadFile(whole.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, frame := whole.Checkpoint(whole.From.Add(whole.To.Sub(whole.From) / 2))
+	if state == nil || frame+2 > len(whole.Frames) {
+		t.Fatalf("no checkpoint in the middle of %d frames", len(whole.Frames))
+	}
+	bad := whole.Frames[frame]
+	b[bad.Offset+bad.Size/2] ^= 0xff
+	path := filepath.Join(t.TempDir(), "damaged")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := recording.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r := live.NewReplay(file)
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		at := whole.Frames[frame+1].At
+		r.Seek(at.Add(time.Second))
+		synctest.Wait()
+		s := r.Latest()
+		if st := r.Status(); st.Err != nil || st.At.Before(at) {
+			t.Errorf("%s beyond the damage it is at %s: %v", time.Second, st.At, st.Err)
+		}
+		if len(s.Gaps) == 0 {
+			t.Error("no gap is shown")
+		}
+		for _, g := range s.Gaps {
+			if g.From.After(bad.At) || !g.To.IsZero() {
+				t.Errorf("gap %+v, what is damaged begins at %s", g, bad.At)
+			}
+		}
+		for _, p := range s.Service("default", "web").Paths {
+			if p.Slice != nil && p.Slice.At.Sub(p.Origin.At) > time.Second && p.Slice.Width() == 0 {
+				t.Errorf("path %s: a lag of %s over what cannot be read is stated as it is", p.ID, p.Slice.Lag)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
 }
 

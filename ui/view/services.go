@@ -134,7 +134,7 @@ func (v *ServicesView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 		if v.editing {
 			s.Glyph(x, y, theme.Accent, s.Glyphs.Caret)
 		}
-		s.Right(r.Max.X-1, y, theme.Dim, "words, !without, ns/, state:")
+		s.Right(r.Max.X-1, y, theme.Dim, "words, !without, NAMESPACE/, state:")
 		y++
 	}
 	if c.Snap == nil || len(c.Snap.Services) == 0 {
