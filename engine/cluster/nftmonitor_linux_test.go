@@ -31,7 +31,7 @@ var (
 	newGeneration = regexp.MustCompile(`^# new generation (\d+) by process`)
 	// A notification (not an answer to a query, which goes to no group); each
 	// of its messages bears the lower half of the generation that it is of.
-	notification = regexp.MustCompile(`^\d+ (\d+)\.(\d{6}) recvmsg\(.*nl_groups=0x000040`)
+	notification = regexp.MustCompile(`^\d+ +(\d+)\.(\d{6}) recvmsg\(.*nl_groups=0x000040`)
 	generationOf = regexp.MustCompile(`res_id=(?:htons\((\d+)\)|0x([0-9a-f]+))`)
 )
 
