@@ -49,7 +49,7 @@ func TestArrivalsAreWhenNftMonitorSawThem(t *testing.T) {
 	w.deploy("web", 1)
 	w.expose()
 	w.settled()
-	var apart, later, words, floor []time.Duration
+	var apart, outside, later, words, floor []time.Duration
 	seen := map[string]bool{}
 	for i := 0; len(apart) < *paired; i++ {
 		if i > *paired {
@@ -75,6 +75,7 @@ func TestArrivalsAreWhenNftMonitorSawThem(t *testing.T) {
 				}
 				first := earlier(a, b) // both are late, if anything
 				apart = append(apart, h.At.Sub(first).Abs())
+				outside = append(outside, max(0, h.At.Add(-h.Width()).Sub(first), first.Sub(h.At)))
 				later = append(later, max(0, h.At.Sub(first)))
 				words = append(words, earlier(printedA, printedB).Sub(first))
 				// What a monitor has heard of has happened.
@@ -86,6 +87,7 @@ func TestArrivalsAreWhenNftMonitorSawThem(t *testing.T) {
 		}
 	}
 	t.Logf("%d arrivals against the first of two nft monitors: %s", len(apart), distribution(apart))
+	t.Logf("from where they are said to lie (some are intervals): %s", distribution(outside))
 	t.Logf("how much later than that they are said to be:     %s", distribution(later))
 	t.Logf("how far apart the two monitors are (the floor):    %s", distribution(floor))
 	t.Logf("what a monitor takes until it has printed:        %s", distribution(words))
