@@ -26,7 +26,7 @@ func configured(t *testing.T, text string) (*config, string, error) {
 }
 
 func TestFlagsGoBeforeTheConfiguration(t *testing.T) {
-	c, _, err := configured(t, "theme: light\nascii: true\nmouse: false\nfps: 12\nkeys:\n  quit: [x]\n")
+	c, _, err := configured(t, "theme: light\nascii: true\nmouse: false\nfps: 12\nkeys:\n  quit: [X]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestFlagsGoBeforeTheConfiguration(t *testing.T) {
 		c.apply(&f)
 		return &f
 	}
-	if f := flags(); f.theme != "light" || !f.ascii || !f.noMouse || f.fps != 12 || f.keys["quit"][0] != "x" {
+	if f := flags(); f.theme != "light" || !f.ascii || !f.noMouse || f.fps != 12 || f.keys["quit"][0] != "X" {
 		t.Errorf("without flags: %+v", f)
 	}
 	if f := flags("--theme=dark", "--ascii=false", "--no-mouse=false", "--fps=30"); f.theme != "dark" || f.ascii || f.noMouse || f.fps != 30 {

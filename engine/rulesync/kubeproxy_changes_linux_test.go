@@ -1,6 +1,7 @@
 package rulesync_test
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 )
@@ -354,6 +356,17 @@ func (a *proxyAPI) createNode(name string, addrs ...netip.Addr) {
 	}
 	_, err = a.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{})
 	a.ok(err)
+}
+
+// placeNode takes the node to another zone and back: a kube-proxy that runs hears of
+// that, while now and then one that starts misses in which zone its node is.
+func (a *proxyAPI) placeNode(name string) {
+	a.t.Helper()
+	for _, zone := range []string{"zone-x", proxyZone} {
+		_, err := a.client.CoreV1().Nodes().Patch(a.t.Context(), name, types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, corev1.LabelTopologyZone, zone), metav1.PatchOptions{})
+		a.ok(err)
+	}
 }
 
 // put creates the object or replaces the one there is.

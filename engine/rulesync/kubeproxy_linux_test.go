@@ -81,6 +81,9 @@ func TestRulesAreThoseOfTheRealKubeProxy(t *testing.T) {
 				if err := s.reached(alive, marks); err != nil {
 					t.Fatalf("%s: %v\n%s", s.name, err, tail(log))
 				}
+				if i == 0 && s == theirs {
+					api.placeNode(proxyNode)
+				}
 				if diff := rulesDiff(want, s.view.ports()); diff != "" {
 					t.Errorf("%s holds other rules than wanted (-want +had):\n%s", s.name, diff)
 				}

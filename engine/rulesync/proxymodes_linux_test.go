@@ -79,6 +79,9 @@ func TestRulesOfEveryKindOfKubeProxyAreRead(t *testing.T) {
 					if err := s.reached(alive, mark); err != nil {
 						t.Fatalf("%v\n%s", err, tail(log))
 					}
+					if i == 0 {
+						api.placeNode(proxyNode)
+					}
 					if k.kind.program == "kube-proxy-1.34" && c.name == leftToChance {
 						want = s.witness(t, k.kind)
 					}
