@@ -195,6 +195,14 @@ func (m *Model) drawTabs(s *draw.Screen, y int) {
 	m.tabs = m.tabs[:0]
 	x := 0
 	short := s.Width() < 78
+	// Where rules are that carry no packets must be seen, and why where it can be.
+	if m.snap != nil && strings.Contains(m.snap.Session.Rules, ":") {
+		whole := draw.Width("rules: "+draw.Clean(m.snap.Session.Rules)) + 4
+		for i, id := range view.Order {
+			whole += len(strconv.Itoa(i+1)+" "+m.views[id].Title()) + 2
+		}
+		short = short || whole > s.Width()
+	}
 	for i, id := range view.Order {
 		label := strconv.Itoa(i+1) + " " + m.views[id].Title()
 		if short && id != m.shown {
