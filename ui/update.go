@@ -193,8 +193,8 @@ func (m *Model) wheel(e tea.Mouse) tea.Cmd {
 		return nil
 	}
 	m.dirty = true
-	if v, ok := m.views[m.shown].(view.Clicker); ok {
-		return m.answer(v.Wheel(up, e.X, e.Y, m.context()))
+	if v, ok := m.views[m.shown].(view.Wheeler); ok {
+		return m.answer(v.Wheel(up, m.context()))
 	}
 	a := view.Down
 	if up {

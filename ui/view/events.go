@@ -14,13 +14,11 @@ import (
 
 // EventsView lists what happened, newest first, above the state of every source.
 type EventsView struct {
-	l       list
-	h, n    int
-	filter  string
-	editing bool
-	log     eventLog
-	kept    []eventLine // what the filter leaves of the log
-	keptOf  string      // the filter that it was
+	filtered
+	n      int
+	log    eventLog
+	kept   []eventLine // what the filter leaves of the log
+	keptOf string      // the filter that it was
 }
 
 // NewEvents makes the view.
@@ -156,16 +154,10 @@ func (v *EventsView) drawSources(s *draw.Screen, r draw.Rect, c *Context) {
 // Do implements View.
 func (v *EventsView) Do(a Action, c *Context) Request {
 	lines := v.lines(c)
+	if r, ok := v.doFilter(a); ok {
+		return r
+	}
 	switch a {
-	case Filter:
-		v.editing = true
-		return Request{Handled: true, Edit: true}
-	case Back:
-		if v.filter == "" {
-			return Request{}
-		}
-		v.filter = ""
-		return handled
 	case Copy:
 		if v.l.at < len(lines) {
 			l := lines[v.l.at]
@@ -190,12 +182,3 @@ func (v *EventsView) Moment(c *Context) (time.Time, bool) {
 	}
 	return lines[v.l.at].at, true
 }
-
-// Text implements Typer.
-func (v *EventsView) Text() (string, bool) { return v.filter, true }
-
-// SetText implements Typer.
-func (v *EventsView) SetText(s string, _ *Context) { v.filter, v.l = s, list{} }
-
-// EndEdit implements Typer.
-func (v *EventsView) EndEdit() { v.editing = false }

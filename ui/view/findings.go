@@ -14,11 +14,8 @@ import (
 // FindingsView lists what is wrong or risky, the worst first, above what the chosen
 // one means and what to do about it.
 type FindingsView struct {
-	l       list
-	chosen  string // code and object, so that it stays chosen while the order moves
-	filter  string
-	editing bool
-	h, top  int
+	filtered
+	chosen string // code and object, so that it stays chosen while the order moves
 
 	// What the filter leaves, and of what.
 	kept    []*findings.Finding
@@ -187,16 +184,8 @@ func (v *FindingsView) detail(f *findings.Finding, w int, c *Context) (out []det
 // Do implements View.
 func (v *FindingsView) Do(a Action, c *Context) Request {
 	list := v.list(c)
-	switch a {
-	case Filter:
-		v.editing = true
-		return Request{Handled: true, Edit: true}
-	case Back:
-		if v.filter == "" {
-			return Request{}
-		}
-		v.filter = ""
-		return handled
+	if r, ok := v.doFilter(a); ok {
+		return r
 	}
 	if len(list) == 0 {
 		return Request{}
@@ -235,34 +224,22 @@ func (v *FindingsView) open(f *findings.Finding, c *Context) Request {
 	return Request{Handled: true, Show: Events}
 }
 
-// Text implements Typer.
-func (v *FindingsView) Text() (string, bool) { return v.filter, true }
-
 // SetText implements Typer.
-func (v *FindingsView) SetText(s string, _ *Context) { v.filter, v.l, v.chosen = s, list{}, "" }
-
-// EndEdit is called when the line is left.
-func (v *FindingsView) EndEdit() { v.editing = false }
+func (v *FindingsView) SetText(s string, c *Context) {
+	v.filtered.SetText(s, c)
+	v.chosen = ""
+}
 
 // Click implements Clicker.
 func (v *FindingsView) Click(_, y int, c *Context) Request {
 	list := v.list(c)
-	i := v.l.first + y - v.top
-	if y < v.top || y >= v.top+v.h || i < 0 || i >= len(list) {
+	again, ok := v.click(y, len(list))
+	if !ok {
 		return Request{}
 	}
-	again := v.l.at == i
-	v.l.at, v.chosen = i, findingKey(list[i])
+	v.chosen = findingKey(list[v.l.at])
 	if again {
 		return v.Do(Open, c)
 	}
 	return handled
-}
-
-// Wheel implements Clicker.
-func (v *FindingsView) Wheel(up bool, _, _ int, c *Context) Request {
-	if up {
-		return v.Do(Up, c)
-	}
-	return v.Do(Down, c)
 }

@@ -248,11 +248,3 @@ func (v *NodesView) Click(x, y int, c *Context) Request {
 	}
 	return Request{}
 }
-
-// Wheel implements Clicker.
-func (v *NodesView) Wheel(up bool, _, _ int, c *Context) Request {
-	if up {
-		return v.Do(Up, c)
-	}
-	return v.Do(Down, c)
-}

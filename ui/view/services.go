@@ -11,12 +11,8 @@ import (
 
 // ServicesView lists the Services: what is not converged first.
 type ServicesView struct {
-	l       list
-	chosen  string // namespace/name, so that it stays chosen while the order moves
-	filter  string
-	editing bool
-	h       int
-	top     int
+	filtered
+	chosen string // namespace/name, so that it stays chosen while the order moves
 
 	// What services found, and for which snapshot and filter.
 	found    []*timeline.Service
@@ -234,16 +230,8 @@ func (v *ServicesView) drawRow(s *draw.Screen, r draw.Rect, c *Context, svc *tim
 // Do implements View.
 func (v *ServicesView) Do(a Action, c *Context) Request {
 	list := v.services(c)
-	switch a {
-	case Filter:
-		v.editing = true
-		return Request{Handled: true, Edit: true}
-	case Back:
-		if v.filter == "" {
-			return Request{}
-		}
-		v.filter = ""
-		return handled
+	if r, ok := v.doFilter(a); ok {
+		return r
 	}
 	if len(list) == 0 {
 		return Request{}
@@ -272,38 +260,24 @@ func (v *ServicesView) focus(c *Context, svc *timeline.Service) {
 	}
 }
 
-// Text implements Typer.
-func (v *ServicesView) Text() (string, bool) { return v.filter, true }
-
 // SetText implements Typer.
 func (v *ServicesView) SetText(s string, c *Context) {
-	v.filter, v.l, v.chosen = s, list{}, ""
+	v.filtered.SetText(s, c)
+	v.chosen = ""
 }
-
-// EndEdit is called when the line is left.
-func (v *ServicesView) EndEdit() { v.editing = false }
 
 // Click implements Clicker.
 func (v *ServicesView) Click(_, y int, c *Context) Request {
 	list := v.services(c)
-	i := v.l.first + y - v.top
-	if y < v.top || i < 0 || i >= len(list) {
+	again, ok := v.click(y, len(list))
+	if !ok {
 		return Request{}
 	}
-	again := v.l.at == i
-	v.l.at, v.chosen = i, key(list[i])
+	v.chosen = key(list[v.l.at])
 	if again {
 		return v.Do(Open, c)
 	}
 	return handled
-}
-
-// Wheel implements Clicker.
-func (v *ServicesView) Wheel(up bool, _, _ int, c *Context) Request {
-	if up {
-		return v.Do(Up, c)
-	}
-	return v.Do(Down, c)
 }
 
 // tallyText is how many findings a Service's row tells of: the errors, else the

@@ -341,8 +341,8 @@ func (v *TimelineView) Click(x, y int, c *Context) Request {
 	return handled
 }
 
-// Wheel implements Clicker: it zooms.
-func (v *TimelineView) Wheel(up bool, _, _ int, c *Context) Request {
+// Wheel implements Wheeler: it zooms.
+func (v *TimelineView) Wheel(up bool, c *Context) Request {
 	if v.pic == nil || c.Service() == nil {
 		return Request{}
 	}

@@ -137,10 +137,14 @@ type View interface {
 	Offers() []Action
 }
 
-// Clicker is a View that understands the mouse. Coordinates are the screen's.
+// Clicker is a View that understands a click. Coordinates are the screen's.
 type Clicker interface {
 	Click(x, y int, c *Context) Request
-	Wheel(up bool, x, y int, c *Context) Request
+}
+
+// Wheeler is a View to which the wheel means something else than up and down.
+type Wheeler interface {
+	Wheel(up bool, c *Context) Request
 }
 
 // Mover is a View whose picture may change as time passes although no snapshot
