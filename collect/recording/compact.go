@@ -136,6 +136,9 @@ func (c *compaction) take(e collect.Event) error {
 	if c.index.Events == 0 {
 		c.index.From = e.At
 	}
+	if s, ok := e.Payload.(*collect.Session); ok && c.index.Session == nil {
+		c.index.Session = s
+	}
 	c.lines = append(append(c.lines, line...), '\n')
 	c.events++
 	c.since++

@@ -40,6 +40,7 @@ type File struct {
 	plain       bool
 	checkpoints []checkpointAt
 	lastSeq     uint64
+	indexed     *collect.Session // by the index
 	unzip       *zstd.Decoder
 }
 
@@ -114,6 +115,8 @@ func (r *File) readSession() error {
 	switch {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("recording %s holds nothing whole: it was cut off, or is damaged, before its first second, or was begun just now", r.path)
+	case errors.Is(err, ErrDamaged):
+		return fmt.Errorf("recording %s: its beginning is damaged: %w", r.path, err)
 	case err != nil:
 		return fmt.Errorf("%s is %w: %w", r.path, ErrNotRecording, err)
 	case !ok:
@@ -174,6 +177,7 @@ func (r *File) readIndex() bool {
 	})
 	r.Frames, r.checkpoints = x.Frames, x.Checkpoints
 	r.Indexed, r.Events, r.From, r.To, r.lastSeq = true, x.Events, x.From, x.To, x.Last
+	r.indexed = x.Session
 	return true
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/kconverge/kconverge/collect"
 )
 
 // Format names what this package writes.
@@ -67,6 +69,9 @@ type checkpointAt struct {
 
 // index is what the index frame holds.
 type index struct {
+	// Session is the one that heads the recording, for when that is damaged.
+	Session *collect.Session `json:"session,omitempty"`
+
 	Frames      []Frame        `json:"frames"`
 	Checkpoints []checkpointAt `json:"checkpoints,omitempty"`
 	Events      uint64         `json:"events"`

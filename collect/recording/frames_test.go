@@ -205,13 +205,19 @@ func TestDamageCostsItsOwnFrame(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 2))
 		for range 12 {
 			broken := bytes.Clone(b)
-			second := f.Frames[1].Offset
-			at := second + rnd.Int64N(f.Frames[frames-1].Offset-second)
+			first := f.Frames[1].Offset // where nothing else tells of the session
+			if !kind.Plain {
+				first = f.Frames[0].Offset
+			}
+			at := first + rnd.Int64N(f.Frames[frames-1].Offset-first)
 			broken[at] ^= byte(1 + rnd.IntN(255))
 			if err := os.WriteFile(path, broken, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			g, err := Open(path)
+			if err != nil && at < int64(len(zstdMagic)) && !kind.Plain {
+				continue // it does not begin as a recording does
+			}
 			if err != nil {
 				t.Fatalf("byte %d: %v", at, err)
 			}
@@ -229,6 +235,34 @@ func TestDamageCostsItsOwnFrame(t *testing.T) {
 			}
 			g.Close()
 		}
+	}
+}
+
+func TestADamagedBeginningCostsItsOwnFrame(t *testing.T) {
+	path, _ := session(t, 14_000, Options{})
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := opened(t, path)
+	whole := all(t, f.Read(0))
+	b[f.Frames[0].Size/2] ^= 0xff
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := opened(t, path)
+	if g.Session.Kind != "lab" || !g.Session.Started.Equal(start) {
+		t.Errorf("the session is %+v", g.Session)
+	}
+	got := all(t, g.Read(0))
+	if _, ok := got[0].Payload.(*collect.Session); !ok {
+		t.Errorf("it begins with %+v", got[0])
+	}
+	if gap, ok := got[1].Payload.(*collect.Gap); !ok || !gap.To.IsZero() || got[1].Source != SourceRecording {
+		t.Errorf("then comes %+v", got[1])
+	}
+	if want := whole[f.Frames[0].Events:]; len(got)-2 != len(want) || got[2].Seq != want[0].Seq {
+		t.Errorf("%d events are left from number %d on, want %d from %d", len(got)-2, got[2].Seq, len(want), want[0].Seq)
 	}
 }
 

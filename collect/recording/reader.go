@@ -76,8 +76,13 @@ func (r *Reader) Next() (collect.Event, error) {
 				r.tell(e)
 				continue
 			}
-			if r.lost != nil { // not even the session's first line is left
-				return collect.Event{}, r.lost
+			if r.lost != nil { // the session's own line, too
+				if r.file.indexed == nil {
+					return collect.Event{}, r.lost
+				}
+				r.begin()
+				r.tell(e)
+				continue
 			}
 			return r.give(e), nil
 		case errors.Is(err, io.EOF):
@@ -116,6 +121,17 @@ func (r *Reader) badLine(bad error) error {
 	r.damaged(bad)
 	return nil
 }
+
+// begin puts the session that the index tells of in the place of the one that cannot
+// be read. What the sources told there is lost with it.
+func (r *Reader) begin() {
+	r.last = r.file.From
+	r.sources[SourceRecording] = true
+	r.waiting = append(r.waiting, collect.Event{At: r.last, Source: collect.SourceClock, Payload: r.file.indexed})
+}
+
+// SourceRecording is the source of what becomes of a recording itself.
+const SourceRecording collect.SourceID = "recording"
 
 func (r *Reader) damaged(err error) {
 	if r.lost == nil {

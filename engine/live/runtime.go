@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/collect/recording"
 	"github.com/kconverge/kconverge/engine/timeline"
 )
 
@@ -19,7 +20,7 @@ type Recorder interface {
 }
 
 // SourceRecording is the source of what becomes of the recording itself.
-const SourceRecording collect.SourceID = "recording"
+const SourceRecording = recording.SourceRecording
 
 // Options configure a Runtime. The zero value of every field has a sensible
 // meaning.
