@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,7 +175,7 @@ func verdict(s *timeline.Snapshot, scope live.Scope) error {
 	}
 	for _, svc := range found {
 		name := svc.Namespace + "/" + svc.Name
-		if svc.State != timeline.Converged {
+		if svc.State != timeline.Converged && provenDifferent(svc) {
 			return exitf(exitNot, "%s is %s", name, svc.State)
 		}
 	}
@@ -186,8 +187,23 @@ func verdict(s *timeline.Snapshot, scope live.Scope) error {
 		if c := &svc.Coverage; !c.Complete() {
 			return exitf(exitCannotTell, "%s: cannot tell for %s", name, coverageText(c)+agentsSay(s, c))
 		}
+		if svc.State != timeline.Converged {
+			return exitf(exitNot, "%s is %s", name, svc.State)
+		}
 	}
 	return nil
+}
+
+// provenDifferent reports that a plane that is known now is not as wanted. What a plane had
+// before its source went silent proves nothing.
+func provenDifferent(svc *timeline.Service) bool {
+	return slices.ContainsFunc(svc.Differences, func(d timeline.Difference) bool {
+		if d.Plane.Kind == timeline.PlaneEndpoints {
+			return false
+		}
+		p := svc.Plane(d.Plane)
+		return p == nil || len(p.Changes) == 0 || p.Changes[len(p.Changes)-1].Knowledge == timeline.Known
+	})
 }
 
 // unheard names a needed source that has not told everything up to now: one

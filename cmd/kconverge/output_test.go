@@ -47,3 +47,25 @@ func TestWhatRoutesElsewhereCannotBeTold(t *testing.T) {
 		t.Errorf("%v with exit code %d", err, codeOf(err))
 	}
 }
+
+// What a plane had before its source went silent proves nothing; what another one that
+// is seen has does.
+func TestAServiceIsOnlyCalledBehindByWhatIsKnown(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	plane := func(node string, k timeline.Knowledge) *timeline.Plane {
+		return &timeline.Plane{ID: timeline.PlaneID{Kind: timeline.PlaneRules, Node: node}, Changes: []timeline.PlaneChange{{At: at, Knowledge: k, Missing: 1}}}
+	}
+	for _, c := range []struct {
+		differs string
+		want    int
+	}{{"lost", exitCannotTell}, {"seen", exitNot}} {
+		svc := &timeline.Service{Namespace: "default", Name: "web", State: timeline.Stalled, Rules: timeline.PlanesOf(plane("lost", timeline.InGap), plane("seen", timeline.Known)),
+			Differences: []timeline.Difference{{Plane: timeline.PlaneID{Kind: timeline.PlaneRules, Node: c.differs}, Kind: "missing"}}}
+		s := &timeline.Snapshot{Now: at, Services: []*timeline.Service{svc},
+			Sources: []timeline.SourceStatus{{ID: collect.RulesSource("lost"), Needed: true, Vouched: at}},
+			Gaps:    []timeline.Gap{{Source: collect.RulesSource("lost"), From: at, Why: "damaged"}}}
+		if got := codeOf(verdict(s, live.Scope{})); got != c.want {
+			t.Errorf("%s differs: exit code %d, want %d", c.differs, got, c.want)
+		}
+	}
+}

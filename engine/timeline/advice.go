@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -19,8 +20,8 @@ import (
 type Advice struct {
 	// N is how many removals were counted.
 	N int
-	// Worst is the largest need, and WorstPath whose it is; meaningless with
-	// N = 0.
+	// Worst is the need that may have been the largest, with its error against
+	// it, and WorstPath whose it is; meaningless with N = 0.
 	Worst     Amount
 	WorstPath string
 	// P99 is nil under 100 removals: then the worst is all that can be said.
@@ -44,7 +45,7 @@ const quantileFrom = 100
 
 // Advice is that of the removals among the paths given, which are the Service's.
 func (s *Service) Advice(paths []*Path) Advice {
-	a := Advice{Unseen: s.unseenNodes()}
+	a := Advice{Unseen: s.unseenNodes(paths)}
 	var needs []Amount
 	for _, p := range paths {
 		if p.Op != OpRemove {
@@ -55,7 +56,7 @@ func (s *Service) Advice(paths []*Path) Advice {
 			continue
 		}
 		n := Amount{D: *p.Risk.FromTermination, Width: p.Risk.Width, Error: p.Risk.Error, Growing: p.Risk.Growing}
-		if len(needs) == 0 || n.D > a.Worst.D {
+		if len(needs) == 0 || n.atMost() > a.Worst.atMost() {
 			a.Worst, a.WorstPath = n, p.ID
 		}
 		needs = append(needs, n)
@@ -92,17 +93,20 @@ func (p *Path) noNeed() string {
 	return whyNoStart
 }
 
-// quantile gives the nearest-rank percentile. One that is not over has at least
+// atMost is the most that the amount can be.
+func (a Amount) atMost() time.Duration { return a.D + a.Error }
+
+// quantile gives the nearest-rank percentile, by the most that each can be. One that is not over has at least
 // its value: where the rank may fall on such a one the answer is at least what it
 // is with the values as they are.
 func quantile(list []Amount, percent int) Amount {
 	rank := (percent*len(list) + 99) / 100
 	least := slices.Clone(list)
-	slices.SortStableFunc(least, func(a, b Amount) int { return int(a.D - b.D) })
+	slices.SortStableFunc(least, func(a, b Amount) int { return cmp.Compare(a.atMost(), b.atMost()) })
 	q := least[rank-1]
 	over := 0
 	for _, x := range list {
-		if !x.Growing && x.D <= q.D {
+		if !x.Growing && x.atMost() <= q.atMost() {
 			over++
 		}
 	}
@@ -116,6 +120,6 @@ func quantile(list []Amount, percent int) Amount {
 // amount even where its error is against it.
 func (a Amount) Needed() time.Duration {
 	const tenth = 100 * time.Millisecond
-	d := max(a.D+a.Error, 0)
+	d := max(a.atMost(), 0)
 	return (d + tenth - 1) / tenth * tenth
 }

@@ -65,13 +65,53 @@ func TestWhyARemovalDoesNotCount(t *testing.T) {
 		&Path{Op: OpRemove, Cause: CausePodTerminating, Rules: []Hop{hop(StatusArrived)}},
 		&Path{Op: OpRemove, Cause: CausePodTerminating, Rules: []Hop{hop(StatusArrived), hop(StatusHandedOver)}},
 	)
-	a := (&Service{Coverage: Coverage{Blind: []string{"n9"}, Gap: []string{"n3"}}}).Advice(list)
+	a := (&Service{}).Advice(list)
 	want := []LeftOut{{whyOtherCause, 2}, {whyTakenBack, 1}, {whyNoNode, 1}, {whyNoStart, 1}}
-	if a.N != 1 || !slices.Equal(a.LeftOut, want) || !slices.Equal(a.Unseen, []string{"n3", "n9"}) {
+	if a.N != 1 || !slices.Equal(a.LeftOut, want) {
 		t.Errorf("%+v, want %v", a, want)
 	}
 	if a := (&Service{}).Advice(nil); a.N != 0 || a.P99 != nil || a.Worst != (Amount{}) {
 		t.Errorf("of nothing: %+v", a)
+	}
+}
+
+// Unseen is of the time of the paths: what a node's source does now says nothing of an
+// episode before, nor the other way round.
+func TestNodesAreUnseenByTheTimeOfThePaths(t *testing.T) {
+	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
+	plane := func(node string, changes ...PlaneChange) *Plane {
+		return &Plane{ID: PlaneID{Kind: PlaneRules, Node: node}, Changes: changes}
+	}
+	known, gap := func(s int) PlaneChange { return PlaneChange{At: at(s), Knowledge: Known} }, func(s int) PlaneChange { return PlaneChange{At: at(s), Knowledge: InGap} }
+	s := &Service{
+		Coverage: Coverage{Gap: []string{"lost-now"}, LeftOut: []string{"not-ready"}},
+		Rules: PlanesOf(plane("always", known(0)), plane("came-late", known(11)), plane("lost-before", known(0), gap(2), known(5)),
+			plane("lost-meanwhile", known(0), gap(12), known(13)), plane("lost-now", known(0), gap(30)), plane("not-ready", gap(0)), plane("silent", PlaneChange{At: at(0), Knowledge: Blind})),
+	}
+	path := &Path{Op: OpRemove, Cause: CausePodTerminating, Origin: Moment{At: at(10)}, Status: StatusArrived, Rules: []Hop{{At: at(20), Status: StatusArrived}}}
+	over := []string{"came-late", "lost-meanwhile", "silent"}
+	if got := s.Advice([]*Path{path}).Unseen; !slices.Equal(got, over) {
+		t.Errorf("of a removal from 10 s to 20 s: %q, want %q", got, over)
+	}
+	if got := s.Unrouted([]*Path{path}, at(40)).Unseen; !slices.Equal(got, over) {
+		t.Errorf("of an addition: %q, want %q", got, over)
+	}
+	open := *path
+	open.Status, open.Rules = StatusOpen, nil
+	if got, want := s.Advice([]*Path{&open}).Unseen, []string{"came-late", "lost-meanwhile", "lost-now", "silent"}; !slices.Equal(got, want) {
+		t.Errorf("of one that is open: %q, want %q", got, want)
+	}
+	if got, want := s.Advice(nil).Unseen, []string{"lost-now"}; !slices.Equal(got, want) {
+		t.Errorf("of none: %q, want %q", got, want)
+	}
+}
+
+// What covers all must cover the one whose error is larger than the other's lead.
+func TestTheWorstIsWhatMayHaveBeenWorst(t *testing.T) {
+	list := removals(2)
+	list[0].Risk.Error = 400 * time.Millisecond
+	if a := (&Service{}).Advice(list); a.WorstPath != "1ms" || a.Worst.Needed() != 500*time.Millisecond {
+		t.Errorf("worst %+v of %s, needs %s", a.Worst, a.WorstPath, a.Worst.Needed())
 	}
 }
 

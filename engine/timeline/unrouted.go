@@ -33,7 +33,7 @@ const (
 // Unrouted is that of the additions among the paths given, which are the
 // Service's, as of now.
 func (s *Service) Unrouted(paths []*Path, now time.Time) Unrouted {
-	u := Unrouted{Unseen: s.unseenNodes()}
+	u := Unrouted{Unseen: s.unseenNodes(paths)}
 	for _, p := range paths {
 		if p.Op != OpAdd {
 			continue

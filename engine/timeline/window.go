@@ -73,11 +73,46 @@ func (s *Service) PathsFrom(from, to time.Time) []*Path {
 // rulePlanes are the planes of the nodes' rules, by node.
 func (s *Service) rulePlanes() []*Plane { return s.Rules.All() }
 
-// unseenNodes are those whose rules should be known and are not now.
-func (s *Service) unseenNodes() []string {
-	out := slices.Concat(s.Coverage.Blind, s.Coverage.Gap)
-	slices.Sort(out)
+// unseenNodes are those whose rules should be known and were not all the time from
+// the first of the paths' origins to the last arrival, or to now where one is open;
+// without paths, those that are not known now.
+func (s *Service) unseenNodes(paths []*Path) []string {
+	if len(paths) == 0 {
+		out := slices.Concat(s.Coverage.Blind, s.Coverage.Gap)
+		slices.Sort(out)
+		return out
+	}
+	from, to, open := paths[0].Origin.At, time.Time{}, false
+	for _, p := range paths {
+		if p.Origin.At.Before(from) {
+			from = p.Origin.At
+		}
+		for _, t := range []time.Time{p.Origin.At, p.End()} {
+			if t.After(to) {
+				to = t
+			}
+		}
+		open = open || p.Status == StatusOpen
+	}
+	var out []string
+	for _, p := range s.rulePlanes() {
+		if !slices.Contains(s.Coverage.LeftOut, p.ID.Node) && !p.knownDuring(from, to, open) {
+			out = append(out, p.ID.Node)
+		}
+	}
 	return out
+}
+
+// knownDuring reports that the plane was known all the time in [from, to], or from
+// then until now.
+func (p *Plane) knownDuring(from, to time.Time, untilNow bool) bool {
+	for i, c := range p.Changes {
+		ended := i+1 < len(p.Changes) && !p.Changes[i+1].At.After(from)
+		if !ended && c.Knowledge != Known && (untilNow || !c.At.After(to)) {
+			return false
+		}
+	}
+	return len(p.Changes) > 0 && !p.Changes[0].At.After(from)
 }
 
 // revisionLabels name the template that a pod was made from: that of a
