@@ -104,7 +104,7 @@ func (c *config) apply(f *outputFlags) {
 	f.keys, f.forget = c.Keys, c.KeepLast != nil && !*c.KeepLast
 }
 
-// print writes the configuration in force as a file that could be in its place.
+// print writes the configuration as a file that could be in its place.
 func (c *config) print(w io.Writer) error {
 	var b strings.Builder
 	switch {

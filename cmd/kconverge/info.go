@@ -38,6 +38,9 @@ a file it says what that recording holds.`,
 	c.Flags().BoolVar(&rbac, "rbac", false, "print the Roles that a viewer needs (with -A for all namespaces)")
 	c.Flags().StringVar(&agents, "agents-namespace", nodelog.DefaultNamespace, "the namespace in which the agents run")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 1 && rbac {
+			return exitf(exitUsage, "--rbac is about a cluster, and %s a recording: choose one", args[0])
+		}
 		if len(args) == 1 {
 			return recordingInfo(c.OutOrStdout(), args[0])
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -30,6 +31,20 @@ func (f *outputFlags) keepLast(session collect.Session, replay bool) *recording.
 	return ring
 }
 
+// saver saves what a ring has kept; a path may begin with ~/, as in a shell.
+func saver(ring *recording.Ring) func(path string) error {
+	return func(path string) error {
+		if rest, ok := strings.CutPrefix(path, "~/"); ok {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return err
+			}
+			path = filepath.Join(home, rest)
+		}
+		return ring.Save(path, recording.Options{Model: recordingModel})
+	}
+}
+
 // lastSession opens the last session that was kept, and says how to let go of it.
 func lastSession() (*recording.File, func(), error) {
 	dir, err := os.MkdirTemp("", "kconverge-last-")
@@ -42,8 +57,8 @@ func lastSession() (*recording.File, func(), error) {
 	removeOnDeath(dir)
 	if err := recording.SaveLast(stateDir(), path, recording.Options{Model: recordingModel}); err != nil {
 		remove()
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, nil, fmt.Errorf("%w: the next lab or watch is kept", err)
+		if errors.Is(err, recording.ErrNoSession) {
+			return nil, nil, fmt.Errorf("%w: every lab and watch is kept from now on", err)
 		}
 		return nil, nil, err
 	}

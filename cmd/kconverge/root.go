@@ -21,7 +21,7 @@ func newRoot() *cobra.Command {
 		return nil
 	}
 	root.SilenceUsage, root.SilenceErrors = true, true
-	printConfig := root.Flags().Bool("print-config", false, "print the configuration in force, with the file that it comes from and every action's keys, and stop")
+	printConfig := root.Flags().Bool("print-config", false, "print the configuration, of the file or the defaults, with every action's keys, and stop")
 	observe := root.RunE
 	root.RunE = func(c *cobra.Command, args []string) error {
 		if !*printConfig {

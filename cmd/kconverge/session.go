@@ -59,7 +59,7 @@ func (o *observation) run(ctx context.Context) error {
 		recorders = append(recorders, ring)
 		closeOthers := done
 		done = func() error { return errors.Join(closeOthers(), ring.Close()) }
-		o.ui.Save = func(path string) error { return ring.Save(path, recording.Options{Model: recordingModel}) }
+		o.ui.Save = saver(ring)
 	}
 	rt := live.New(live.Options{Session: o.session, Recorders: recorders, Replay: o.replay})
 	if o.flags.duration > 0 {

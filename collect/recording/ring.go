@@ -28,6 +28,9 @@ const (
 	ringSessions = 2
 )
 
+// ErrNoSession is wrapped by the error about a ring that holds nothing.
+var ErrNoSession = errors.New("no session was recorded")
+
 // ErrRing is wrapped by a Ring's errors: what fails is not what somebody asked for.
 var ErrRing = errors.New("the last minutes are not kept")
 
@@ -130,7 +133,7 @@ func (r *Ring) Save(path string, o Options) error {
 }
 
 // SaveLast writes the last session that a ring in dir has kept to a recording, which
-// must not exist yet. os.ErrNotExist says that there is none.
+// must not exist yet. ErrNoSession says that there is none.
 func SaveLast(dir, path string, o Options) error {
 	all := ringsIn(dir)
 	// They begin with a time. One whose program could write nothing is none.
@@ -146,7 +149,7 @@ func SaveLast(dir, path string, o Options) error {
 			return join(parts, path, o)
 		}
 	}
-	return fmt.Errorf("no session was recorded in %s: %w", dir, os.ErrNotExist)
+	return fmt.Errorf("%w in %s", ErrNoSession, dir)
 }
 
 // ringsIn are the files of each ring, in their order.
@@ -192,7 +195,7 @@ func forget(dir string) {
 // with what stood in the one before.
 func join(parts []string, path string, o Options) error {
 	if len(parts) == 0 {
-		return fmt.Errorf("nothing is recorded yet: %w", os.ErrNotExist)
+		return fmt.Errorf("%w yet", ErrNoSession)
 	}
 	w, err := Create(path, o)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestTheLastMinutesCanBeSavedAfterwards(t *testing.T) {
 func TestTheLastSessionIsFoundAndOlderOnesAreForgotten(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
-	if err := SaveLast(dir, out, Options{}); !errors.Is(err, os.ErrNotExist) {
+	if err := SaveLast(dir, out, Options{}); !errors.Is(err, ErrNoSession) {
 		t.Errorf("without any session: %v", err)
 	}
 	running, err := NewRing(dir, start)
