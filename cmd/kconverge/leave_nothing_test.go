@@ -200,7 +200,7 @@ func TestASecondLabTakesItsOwnNameAndTouchesNothingOfTheFirst(t *testing.T) {
 }
 
 // below finds the program below its guard.
-func (h *home) below(t *testing.T, guard int) int {
+func (h *home) below(t testing.TB, guard int) int {
 	t.Helper()
 	for _, pid := range h.descendants(t) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,10 +33,22 @@ type terminal struct {
 // open runs kconverge on a terminal of the given size.
 func (h *home) open(t testing.TB, cols, rows int, args ...string) *terminal {
 	t.Helper()
-	x := &terminal{emu: vt.NewEmulator(cols, rows)}
-	_, master, _ := h.startOnTerminal(t, uint16(rows), uint16(cols), x, args...)
-	go func() { _, _ = io.Copy(master, x.emu) }() // the terminal's answers
+	x := newTerminal(cols, rows)
+	x.run(t, h, x, args...)
 	return x
+}
+
+func newTerminal(cols, rows int) *terminal {
+	return &terminal{emu: vt.NewEmulator(cols, rows)}
+}
+
+// run starts kconverge on the terminal; what it draws goes through drawn, which
+// hands it on.
+func (x *terminal) run(t testing.TB, h *home, drawn io.Writer, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd, master, _ := h.startOnTerminal(t, uint16(x.emu.Height()), uint16(x.emu.Width()), drawn, args...)
+	go func() { _, _ = io.Copy(master, x.emu) }() // the terminal's answers
+	return cmd
 }
 
 // Write takes what the program draws; the moment is when it arrived.

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// cpu is the processor time that a process has used, from /proc/PID/stat, in the
+// kernel's ticks of 10 ms.
+func cpu(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+2:])
+	var ticks int64
+	for _, field := range f[11:13] { // utime, stime
+		n, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// counter counts what the program writes to its terminal.
+type counter struct {
+	*terminal
+	bytes atomic.Int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.bytes.Add(int64(len(p)))
+	return c.terminal.Write(p)
+}
+
+// watchOnAScreen runs a lab of three nodes with an agent on each, and `watch` with
+// its Timeline on a terminal of 200x50 beside it. It returns the process that watches.
+func watchOnAScreen(b *testing.B) (h *home, pid int, drawn *counter) {
+	b.Helper()
+	h = newHome(b)
+	lab := h.lab(b, "--seed", "--nodes", "3")
+	drawn = &counter{terminal: newTerminal(200, 50)}
+	args := append([]string{"watch", "svc/web", "--kubeconfig", h.kubeconfig()}, h.agents(b, lab)...)
+	cmd := drawn.run(b, h, drawn, args...)
+	eventually(b, "the seeded Service is drawn as converged", func() bool {
+		s := drawn.screen()
+		return slicesShown(s) == seeded && bytes.Contains([]byte(s), []byte("● converged"))
+	})
+	return h, h.below(b, cmd.Process.Pid), drawn
+}
+
+// BenchmarkWatch measures what `watch` with its screen costs, apart from the lab that
+// it watches: -benchtime 60x is a minute of each.
+//
+//	go test -run '^$' -bench 'Watch$' -benchtime 60x ./cmd/kconverge
+func BenchmarkWatch(b *testing.B) {
+	for _, rate := range []int{0, 500} {
+		b.Run(fmt.Sprintf("%d_events_a_second", rate), func(b *testing.B) {
+			h, pid, drawn := watchOnAScreen(b)
+			var sent atomic.Int64
+			if rate > 0 {
+				h.disturb(b, rate, &sent)
+				eventually(b, "events come", func() bool { return sent.Load() > int64(rate) })
+			}
+			before, bytes, events, began := cpu(b, pid), drawn.bytes.Load(), sent.Load(), time.Now()
+			b.ResetTimer()
+			tick := time.NewTicker(time.Second)
+			defer tick.Stop()
+			for range b.N {
+				<-tick.C
+			}
+			took := time.Since(began).Seconds()
+			b.ReportMetric(100*(cpu(b, pid)-before).Seconds()/took, "%-of-a-core")
+			b.ReportMetric(float64(drawn.bytes.Load()-bytes)/took, "terminal-B/s")
+			b.ReportMetric(float64(sent.Load()-events)/took, "events/s")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// disturb writes slices by hand, rate a second in all, until the benchmark ends, and
+// counts them: each has one endpoint, or two.
+func (h *home) disturb(b *testing.B, rate int, sent *atomic.Int64) {
+	b.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", h.kubeconfig())
+	if err != nil {
+		b.Fatal(err)
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const writers = 8
+	limit := flowcontrol.NewTokenBucketRateLimiter(float32(rate), writers)
+	port, name := int32(8080), "http"
+	for w := range writers {
+		s := &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("by-hand-%d", w), Labels: map[string]string{discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: "hand"}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+		}
+		s, err := client.DiscoveryV1().EndpointSlices("default").Create(b.Context(), s, metav1.CreateOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		go func() {
+			for n := 0; limit.Wait(b.Context()) == nil; n++ {
+				s.Endpoints = nil
+				for i := range n%2 + 1 {
+					s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.244.20%d.%d", w, i+1)}})
+				}
+				next, err := client.DiscoveryV1().EndpointSlices("default").Update(b.Context(), s, metav1.UpdateOptions{})
+				if err != nil {
+					return
+				}
+				s = next
+				sent.Add(1)
+			}
+		}()
+	}
+}
