@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/collect/anonymise"
 	"github.com/kconverge/kconverge/collect/recording"
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/report"
@@ -30,12 +31,14 @@ type outputFlags struct {
 	duration time.Duration
 	output   string
 	record   string
-	theme    string
-	ascii    bool
-	noMouse  bool
-	fps      int
-	keys     map[string][]string
-	forget   bool // do not keep the last minutes
+	// anonymise what goes to record.
+	anonymise bool
+	theme     string
+	ascii     bool
+	noMouse   bool
+	fps       int
+	keys      map[string][]string
+	forget    bool // do not keep the last minutes
 	// given are the flags of a command that can draw, nil for others: what is
 	// not set there comes from the configuration.
 	given *pflag.FlagSet
@@ -60,10 +63,18 @@ func (f *outputFlags) registerPrinting(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.headless, "headless", false, "no screen; print a report at the end")
 	fs.StringVarP(&f.output, "output", "o", "text", "what --headless prints: text, json (a kconverge.report/v1 document), events (JSON lines, as they come) or none")
 	fs.StringVar(&f.record, "record", "", "record the session to `FILE` as well")
+	f.registerAnonymise(fs)
 	fs.BoolVar(&f.ascii, "ascii", false, "draw with 7-bit characters only")
 }
 
+func (f *outputFlags) registerAnonymise(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.anonymise, "anonymise", false, "record without the names and addresses of the cluster (kconverge anonymise --help tells what is replaced)")
+}
+
 func (f *outputFlags) validate() error {
+	if f.anonymise && f.record == "" {
+		return exitf(exitUsage, "--anonymise is about a recording: add --record FILE")
+	}
 	if f.given != nil {
 		c, err := loadConfig(os.Getenv)
 		if err != nil {
@@ -125,7 +136,9 @@ func (f *outputFlags) recorders(screen bool, stdout io.Writer, stop context.Canc
 		if err != nil {
 			return nil, nil, exitWith(exitUsage, err)
 		}
-		out, done = append(out, w), w.Close
+		if out, done = append(out, w), w.Close; f.anonymise {
+			out[len(out)-1] = anonymise.NewWriter(w)
+		}
 	}
 	if !screen && f.output == "events" {
 		out = append(out, eventOutput{collect.NewWriter(stdout), stop})

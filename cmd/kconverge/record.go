@@ -27,6 +27,7 @@ second before the program is killed is lost.`,
 	}
 	where := newClusterFlags(c.Flags())
 	c.Flags().StringVarP(&flags.record, "output", "o", "", "the recording, a `FILE` that does not exist yet")
+	flags.registerAnonymise(c.Flags())
 	c.Flags().DurationVar(&flags.duration, "for", 0, "stop after this long (for instance 30s); 0 goes on until stopped")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if flags.record == "" {
