@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -34,12 +33,9 @@ func (f *outputFlags) keepLast(session collect.Session, replay bool) *recording.
 // saver saves what a ring has kept; a path may begin with ~/, as in a shell.
 func saver(ring *recording.Ring) func(path string) error {
 	return func(path string) error {
-		if rest, ok := strings.CutPrefix(path, "~/"); ok {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return err
-			}
-			path = filepath.Join(home, rest)
+		path, err := homePath(path)
+		if err != nil {
+			return err
 		}
 		return ring.Save(path, recording.Options{Model: recordingModel})
 	}
