@@ -8,10 +8,6 @@ import (
 	"github.com/sahilm/fuzzy"
 )
 
-// matchAtOnce is how many names are matched in one go: the list of what matches is
-// grown by copying, which for ten thousand names costs as much as matching them.
-const matchAtOnce = 128
-
 // Match filters names by a pattern of several words: each must match fuzzily,
 // a word with "!" in front must not be contained. The best matches come first;
 // without a pattern the order stays. It returns indexes.
@@ -36,10 +32,16 @@ func Match(pattern string, names []string) []int {
 	score := make([]int, len(names))
 	for _, w := range words {
 		next := make([]int, 0, len(left))
-		for chunk := range slices.Chunk(left, matchAtOnce) {
-			for _, m := range fuzzy.FindFromNoSort(w, some{names, chunk}) {
-				i := chunk[m.Index]
-				score[i] += m.Score
+		plain := plainASCII(w)
+		for _, i := range left {
+			n, ok := 0, false
+			if plain && plainASCII(names[i]) {
+				n, ok = fuzzyASCII(w, names[i])
+			} else if m := fuzzy.FindFromNoSort(w, some{names, []int{i}}); len(m) > 0 {
+				n, ok = m[0].Score, true
+			}
+			if ok {
+				score[i] += n
 				next = append(next, i)
 			}
 		}
