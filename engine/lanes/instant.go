@@ -31,7 +31,7 @@ type InstantRow struct {
 // differences.
 func Instant(svc *timeline.Service, t time.Time) []InstantRow {
 	rows := []InstantRow{wantedRow(svc, t)}
-	in := svc.At(t)
+	in := svc.PlanesAt(t)
 	if in.Slices != nil {
 		rows = append(rows, planeRows(in.Slices, "slices", t)...)
 	}

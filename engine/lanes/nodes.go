@@ -55,26 +55,12 @@ func (b *builder) nodes() []Row {
 				b.paint(r.Cells, s.At, to, Had, true)
 			}
 		}
-		for i, s := range steps {
-			to := b.o.Now
-			if i+1 < len(steps) {
-				to = steps[i+1].at
-			}
-			switch {
-			case s.agree >= g.need:
-				b.paint(r.Cells, s.at, to, Agrees, false)
-			case s.agree+s.unseen >= g.need:
-				b.paint(r.Cells, s.at, to, Blind, false)
-			case s.stale > n-g.need:
-				b.paint(r.Cells, s.at, to, Stale, false)
-			default:
-				b.paint(r.Cells, s.at, to, Behind, false)
-			}
-			if !s.at.After(b.o.Cursor) {
-				r.Right, r.Tone = fmt.Sprintf("%d of %d =", s.agree, n), Good
-				if s.agree < g.need {
-					r.Right, r.Tone = fmt.Sprintf("%d of %d", s.agree, n), Warn
-				}
+		b.paintAgreement(r.Cells, steps, n, g.need)
+		if k := sort.Search(len(steps), func(i int) bool { return steps[i].at.After(b.o.Cursor) }); k > 0 {
+			s := steps[k-1]
+			r.Right, r.Tone = fmt.Sprintf("%d of %d =", s.agree, n), Good
+			if s.agree < g.need {
+				r.Right, r.Tone = fmt.Sprintf("%d of %d", s.agree, n), Warn
 			}
 		}
 		rows = append(rows, r)
@@ -87,39 +73,51 @@ func (b *builder) nodes() []Row {
 	return rows
 }
 
+// agreementStep counts n planes from at until the next step.
 type agreementStep struct {
 	at                   time.Time
 	agree, unseen, stale int
 }
 
-// agreement counts over time how many planes agree.
+// class is what a lane shows where need of n planes are to agree.
+func (s *agreementStep) class(n, need int) Class {
+	switch {
+	case s.agree >= need:
+		return Agrees
+	case s.agree+s.unseen >= need:
+		return Blind
+	case s.stale > n-need:
+		return Stale
+	}
+	return Behind
+}
+
+// paintAgreement paints steps that follow each other and look alike as one.
+func (b *builder) paintAgreement(cells []Cell, steps []agreementStep, n, need int) {
+	for i := 0; i < len(steps); {
+		from, class, to := steps[i].at, steps[i].class(n, need), b.o.Now
+		for i++; i < len(steps); i++ {
+			if steps[i].class(n, need) != class {
+				to = steps[i].at
+				break
+			}
+		}
+		b.paint(cells, from, to, class, false)
+	}
+}
+
+// agreement counts over time how many planes agree. What lies before the picture and
+// before the cursor is one step.
 func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 	type change struct {
-		at    time.Time
-		plane int // in whose changes it is, and where
-		place int
-		class Class
+		at    int64 // nanoseconds, which compare faster than times
+		plane int32 // in whose changes it is, and where
+		place int32
 	}
-	n := 0
-	for _, p := range all {
-		n += len(p.Changes)
+	left := b.scale.From()
+	if b.o.Cursor.Before(left) {
+		left = b.o.Cursor
 	}
-	changes := make([]change, 0, n)
-	for i, p := range all {
-		for k, c := range p.Changes {
-			changes = append(changes, change{c.At, i, k, classOf(c)})
-		}
-	}
-	// Not a stable sort, which takes several times as long: what is equal here
-	// keeps its order by its place.
-	slices.SortFunc(changes, func(a, b change) int {
-		if c := a.at.Compare(b.at); c != 0 {
-			return c
-		}
-		return cmp.Or(cmp.Compare(a.plane, b.plane), cmp.Compare(a.place, b.place))
-	})
-	now := make([]Class, len(all))
-	var out []agreementStep
 	count := agreementStep{unseen: len(all)}
 	tally := func(c Class, d int) {
 		switch c {
@@ -131,12 +129,44 @@ func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 			count.stale += d
 		}
 	}
-	for _, c := range changes {
-		tally(now[c.plane], -1)
-		now[c.plane] = c.class
-		tally(c.class, 1)
-		count.at = c.at
-		if n := len(out); n > 0 && out[n-1].at.Equal(c.at) {
+	now := make([]Class, len(all))
+	set := func(plane int32, at time.Time, c Class) {
+		tally(now[plane], -1)
+		now[plane], count.at = c, at
+		tally(c, 1)
+	}
+	var changes []change
+	var first time.Time // the latest change before the picture
+	for i, p := range all {
+		k := sort.Search(len(p.Changes), func(k int) bool { return p.Changes[k].At.After(left) })
+		if k > 0 {
+			c := p.Changes[k-1]
+			set(int32(i), c.At, classOf(c))
+			if c.At.After(first) {
+				first = c.At
+			}
+		}
+		for ; k < len(p.Changes); k++ {
+			changes = append(changes, change{p.Changes[k].At.UnixNano(), int32(i), int32(k)})
+		}
+	}
+	out := make([]agreementStep, 0, len(changes)+1)
+	if !first.IsZero() {
+		count.at = first
+		out = append(out, count)
+	}
+	// Not a stable sort, which takes several times as long: what is equal here
+	// keeps its order by its place.
+	slices.SortFunc(changes, func(a, b change) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return cmp.Or(cmp.Compare(a.plane, b.plane), cmp.Compare(a.place, b.place))
+	})
+	for _, x := range changes {
+		c := all[x.plane].Changes[x.place]
+		set(x.plane, c.At, classOf(c))
+		if n := len(out); n > 0 && out[n-1].at.Equal(c.At) {
 			out[n-1] = count
 			continue
 		}

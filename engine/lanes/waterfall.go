@@ -3,7 +3,7 @@ package lanes
 import (
 	"fmt"
 	"sort"
-	"strconv"
+
 	"time"
 
 	"github.com/kconverge/kconverge/engine/timeline"
@@ -47,6 +47,9 @@ type Bar struct {
 	Status timeline.Status
 	// AtMost: the end is only known to lie before To.
 	AtMost bool
+
+	// same finds how long the hop took in another change.
+	same measure
 }
 
 // Waterfall is a path laid out in time.
@@ -61,6 +64,11 @@ type Waterfall struct {
 	Nodes []timeline.Hop
 	// Start says what From was: "created", "pod terminating".
 	Start string
+
+	others []*timeline.Path
+	// snap and svc say more of the hops, where they are known.
+	snap *timeline.Snapshot
+	svc  *timeline.Service
 }
 
 // usualOf is how many of a Service's latest paths say what is usual.
@@ -69,10 +77,7 @@ const usualOf = 500
 // NewWaterfall lays a path out as of now. others are the Service's paths, for
 // what is usual.
 func NewWaterfall(p *timeline.Path, others []*timeline.Path, now time.Time) *Waterfall {
-	w := &Waterfall{Path: p, Nodes: ByLateness(p.Rules), Open: p.Status == timeline.StatusOpen}
-	if len(others) > usualOf {
-		others = others[len(others)-usualOf:]
-	}
+	w := &Waterfall{Path: p, Nodes: ByLateness(p.Rules), Open: p.Status == timeline.StatusOpen, others: likewise(p, others)}
 	before := chain(p)
 	w.From, w.Start = before[0].at, before[0].label
 	w.To = p.End()
@@ -92,7 +97,7 @@ func NewWaterfall(p *timeline.Path, others []*timeline.Path, now time.Time) *Wat
 		if i > 0 {
 			b.From, b.Took, b.Kind = before[i-1].at, m.at.Sub(before[i-1].at), m.kind
 			b.Share = w.share(b.Took)
-			b.Usual, b.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
+			w.usual(&b, func(q *timeline.Path) (time.Duration, bool) {
 				c := chain(q)
 				if len(c) != len(before) || c[i].label != m.label {
 					return 0, false
@@ -105,7 +110,7 @@ func NewWaterfall(p *timeline.Path, others []*timeline.Path, now time.Time) *Wat
 	if p.Slice != nil {
 		b := w.hop("slice", *p.Slice, p.Origin.At, now, BarWork)
 		b.Share = w.share(b.Took)
-		b.Usual, b.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
+		w.usual(&b, func(q *timeline.Path) (time.Duration, bool) {
 			return lagOf(q.Slice)
 		})
 		w.Bars = append(w.Bars, b)
@@ -113,18 +118,18 @@ func NewWaterfall(p *timeline.Path, others []*timeline.Path, now time.Time) *Wat
 	if p.Endpoints != nil {
 		b := w.hop("endpoints v1", *p.Endpoints, p.Origin.At, now, BarWork)
 		b.Depth, b.Share, b.Note = 1, -1, "beside the way"
-		b.Usual, b.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
+		w.usual(&b, func(q *timeline.Path) (time.Duration, bool) {
 			return lagOf(q.Endpoints)
 		})
 		w.Bars = append(w.Bars, b)
 	}
-	w.rules(others, now)
+	w.rules(now)
 	w.Bars = append(w.Bars, w.afterBars()...)
 	return w
 }
 
 // rules appends the bar of all nodes and one for each node.
-func (w *Waterfall) rules(others []*timeline.Path, now time.Time) {
+func (w *Waterfall) rules(now time.Time) {
 	p := w.Path
 	if len(p.Rules) == 0 {
 		return
@@ -143,7 +148,7 @@ func (w *Waterfall) rules(others []*timeline.Path, now time.Time) {
 		all.Kind = BarOpen
 	}
 	all.AtMost = Loose(&last)
-	all.Usual, all.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
+	w.usual(&all, func(q *timeline.Path) (time.Duration, bool) {
 		if len(q.Rules) == 0 || q.Status != timeline.StatusArrived {
 			return 0, false
 		}
@@ -162,13 +167,12 @@ func (w *Waterfall) rules(others []*timeline.Path, now time.Time) {
 			}
 			b.Note = "last !"
 		}
-		b.Usual, b.UsualN = usual(p, others, func(q *timeline.Path) (time.Duration, bool) {
-			for _, x := range q.Rules {
-				if x.Plane == h.Plane && x.Status == timeline.StatusArrived {
-					return x.FromStep, true
-				}
+		w.usual(&b, func(q *timeline.Path) (time.Duration, bool) {
+			x := hopOf(q, h.Plane.Node)
+			if x == nil || x.Status != timeline.StatusArrived {
+				return 0, false
 			}
-			return 0, false
+			return x.FromStep, true
 		})
 		w.Bars = append(w.Bars, b)
 	}
@@ -232,10 +236,19 @@ func chain(p *timeline.Path) []moment {
 		if p.Endpoint.Node != "" {
 			on = "on " + p.Endpoint.Node
 		}
-		add("created", p.Before.Created, BarPoint, "")
-		add("scheduled", p.Before.Scheduled, BarWork, on)
-		add("initialised", p.Before.Initialized, BarWork, "")
-		add("started", p.Before.Started, BarWork, "")
+		b := &p.Before
+		if b.Again {
+			// It has been created and started for an earlier change.
+			return append(out, moment{CauseText(p.Cause), p.Origin.At, BarPoint, ""})
+		}
+		add("created", b.Created, BarPoint, "")
+		add("scheduled", b.Scheduled, BarWork, on)
+		add("initialised", b.Initialized, BarWork, "")
+		add("started", b.Started, BarWork, "")
+		if r := b.ContainersReady; !r.At.IsZero() && r.At.Before(p.Origin.At) {
+			add("containers", r, BarProbe, "all ready")
+			return append(out, moment{"ready", p.Origin.At, BarProbe, "a readiness gate"})
+		}
 		return append(out, moment{"ready", p.Origin.At, BarProbe, ""})
 	}
 	return append(out, moment{CauseText(p.Cause), p.Origin.At, BarPoint, ""})
@@ -254,126 +267,6 @@ func lagOf(h *timeline.Hop) (time.Duration, bool) {
 		return 0, false
 	}
 	return h.Lag, true
-}
-
-// usual is the median of a measure over the other paths that did the same.
-func usual(p *timeline.Path, others []*timeline.Path, measure func(*timeline.Path) (time.Duration, bool)) (time.Duration, int) {
-	var ds []time.Duration
-	for _, q := range others {
-		if q == p || q.Op != p.Op {
-			continue
-		}
-		if d, ok := measure(q); ok {
-			ds = append(ds, d)
-		}
-	}
-	if len(ds) == 0 {
-		return 0, 0
-	}
-	sort.Slice(ds, func(i, j int) bool { return ds[i] < ds[j] })
-	return ds[len(ds)/2], len(ds)
-}
-
-// Sentences say in words where the time went: the whole, and, when it is clear,
-// the hops that took most of it.
-func (w *Waterfall) Sentences() []string {
-	p := w.Path
-	end := "to the last node"
-	if len(p.Rules) == 0 {
-		end = "to the slices"
-	}
-	if w.Open {
-		end = "so far"
-	}
-	total := Duration(w.Total)
-	if w.loose() {
-		total = "At most " + total
-	}
-	first := fmt.Sprintf("%s from %s %s", total, w.Start, end)
-	type part struct {
-		share int
-		text  string
-	}
-	var parts []part
-	for _, b := range w.Bars {
-		if b.Depth != 0 || b.Share < 25 {
-			continue
-		}
-		text := b.Label
-		switch {
-		case b.Label == "ready":
-			text = "waiting for the readiness probe"
-		case b.Label == "started":
-			text = "starting the containers"
-		case b.Label == "initialised":
-			text = "the init containers"
-		case b.Label == "scheduled":
-			text = "scheduling"
-		case b.Label == "slice":
-			text = "writing the slice"
-		case b.Kind == BarNode || b.Kind == BarOpen && len(w.Nodes) > 0:
-			text = "the nodes' rule sync"
-			if w.slowestIsClear() {
-				text = w.Nodes[0].Plane.Node + "'s rule sync"
-			} else if len(w.Nodes) == 1 {
-				text = w.Nodes[0].Plane.Node + "'s rule sync"
-			}
-		}
-		parts = append(parts, part{b.Share, text})
-	}
-	sort.SliceStable(parts, func(i, j int) bool { return parts[i].share > parts[j].share })
-	switch {
-	case p.Status == timeline.StatusSuperseded:
-		first += ": superseded by an opposite change."
-	case len(parts) == 0 || parts[0].share < 40:
-		first += ": no single hop stands out."
-	default:
-		first += ":  "
-		for i, x := range parts[:min(len(parts), 2)] {
-			if i > 0 {
-				first += ",  "
-			}
-			first += strconv.Itoa(x.share) + " % " + x.text
-		}
-		first += "."
-	}
-	out := []string{first}
-	if !w.Open && w.slowestIsClear() {
-		next := &w.Nodes[1]
-		out = append(out, fmt.Sprintf("Without %s: %s.", w.Nodes[0].Plane.Node, AtMost(next, next.At.Sub(w.From))))
-	}
-	if w.Open {
-		if miss := p.Missing(); len(miss) > 0 {
-			out = append(out, "Missing: "+Plural(len(miss), "node")+", first of them "+miss[0]+".")
-		}
-	}
-	if p.Op == timeline.OpRemove {
-		if d := routedAfterTermination(p, w.To); d > 0 {
-			s := "Routed for " + Duration(d) + " after termination began"
-			if e := p.Risk.FromExit; e != nil && *e > 0 {
-				s += ", " + Age(*e) + " of them with the containers gone"
-			}
-			if p.Risk.Growing {
-				s += ", and still growing"
-			}
-			out = append(out, s+".")
-		}
-		if d := p.Risk.WrongPod; d > 0 {
-			out = append(out, "New connections could reach another pod, which had the address, for "+Age(d)+".")
-		}
-	}
-	return out
-}
-
-// loose reports that the end of the whole is known as an interval only.
-func (w *Waterfall) loose() bool {
-	if w.Open {
-		return false
-	}
-	if len(w.Nodes) > 0 {
-		return Loose(&w.Nodes[0])
-	}
-	return w.Path.Slice != nil && Loose(w.Path.Slice)
 }
 
 // Quantiles sums up the nodes' lags from the slice: first, median, last, and how

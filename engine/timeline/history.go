@@ -86,12 +86,7 @@ type MemberInstant struct {
 // At says how the Service stood at t.
 func (s *Service) At(t time.Time) *Instant {
 	in := &Instant{At: t, State: Converged}
-	if c, ok := stepAt(s.specs, t, func(c specChange) time.Time { return c.at }); ok {
-		in.Spec, in.Exists = c.spec, c.exists
-	} else if s.specs == nil {
-		in.Spec, in.Exists = s.Spec, s.Deleted.IsZero() || t.Before(s.Deleted)
-	}
-	in.RoutedByProxy = in.Spec != nil && desired.WhyNotRouted(in.Spec) == ""
+	in.specAt(s, t)
 	if c, ok := stepAt(s.Wanted, t, func(c Count) time.Time { return c.At }); ok {
 		in.Wanted, in.WantedKnown = c.N, true
 	}
@@ -100,21 +95,44 @@ func (s *Service) At(t time.Time) *Instant {
 			in.Pods = append(in.Pods, PodInstant{s.Pods[i].Name, s.Pods[i].UID, c})
 		}
 	}
-	if s.Slices != nil {
-		in.Slices = s.Slices.instant(t)
-	}
-	if s.Endpoints != nil {
-		in.Endpoints = s.Endpoints.instant(t)
-	}
-	for _, p := range s.rulesAt(t) {
-		// Services that kube-proxy leaves alone have rules by mistake only.
-		if x := p.instant(t); in.RoutedByProxy || x.Have > 0 || len(x.Differences) > 0 {
-			in.Rules = append(in.Rules, x)
-		}
-	}
+	in.planes(s, t, true)
 	in.Coverage = s.hist.coverage(t, in.RoutedByProxy)
 	in.judge(s.hist)
 	return in
+}
+
+// PlanesAt is what At says of the planes alone, and of them without Members: Slices,
+// Endpoints and Rules with their Differences. It is for tables of many nodes that are
+// drawn again and again.
+func (s *Service) PlanesAt(t time.Time) *Instant {
+	in := &Instant{At: t}
+	in.specAt(s, t)
+	in.planes(s, t, false)
+	return in
+}
+
+func (in *Instant) specAt(s *Service, t time.Time) {
+	if c, ok := stepAt(s.specs, t, func(c specChange) time.Time { return c.at }); ok {
+		in.Spec, in.Exists = c.spec, c.exists
+	} else if s.specs == nil {
+		in.Spec, in.Exists = s.Spec, s.Deleted.IsZero() || t.Before(s.Deleted)
+	}
+	in.RoutedByProxy = in.Spec != nil && desired.WhyNotRouted(in.Spec) == ""
+}
+
+func (in *Instant) planes(s *Service, t time.Time, members bool) {
+	if s.Slices != nil {
+		in.Slices = s.Slices.instant(t, members)
+	}
+	if s.Endpoints != nil {
+		in.Endpoints = s.Endpoints.instant(t, members)
+	}
+	for _, p := range s.rulesAt(t) {
+		// Services that kube-proxy leaves alone have rules by mistake only.
+		if x := p.instant(t, members); in.RoutedByProxy || x.Have > 0 || len(x.Differences) > 0 {
+			in.Rules = append(in.Rules, x)
+		}
+	}
 }
 
 // At says how a Service stood at t, and whether that may still be taken back; nil
@@ -164,7 +182,7 @@ func (s *Service) rulesAt(t time.Time) []*Plane {
 	return out
 }
 
-func (p *Plane) instant(t time.Time) *PlaneInstant {
+func (p *Plane) instant(t time.Time, members bool) *PlaneInstant {
 	in := &PlaneInstant{ID: p.ID}
 	c, ok := p.At(t)
 	if !ok {
@@ -175,11 +193,16 @@ func (p *Plane) instant(t time.Time) *PlaneInstant {
 		return in
 	}
 	in.Seen = true
-	in.Members = make([]MemberInstant, 0, len(p.Members))
+	if !members && c.Agrees() {
+		return in // nothing differs
+	}
+	if members {
+		in.Members = make([]MemberInstant, 0, len(p.Members))
+	}
 	for i := range p.Members {
 		m := &p.Members[i]
 		c, since, stopped := memberAt(m.Changes, t)
-		if c.Want || c.Have || !c.Agrees && !c.At.IsZero() {
+		if members && (c.Want || c.Have || !c.Agrees && !c.At.IsZero()) {
 			in.Members = append(in.Members, MemberInstant{m.Endpoint, c})
 		}
 		in.differ(m.Endpoint, c, since, stopped)

@@ -54,6 +54,29 @@ func gapsOf(in *Instant) (out []string) {
 	return append(out, in.Coverage.Gap...)
 }
 
+// lean checks that the planes alone are those of the whole instant.
+func lean(t *rapid.T, svc *Service, at time.Time) {
+	full, planes := svc.At(at), svc.PlanesAt(at)
+	text := func(in *Instant) (s string) {
+		for _, p := range append(slices.Clone(in.Rules), in.Slices, in.Endpoints) {
+			if p == nil {
+				continue
+			}
+			s += fmt.Sprintf("%s %v %+v %+v %v\n", p.ID, p.Seen, p.PlaneChange, p.Past, p.Claimed)
+			for _, d := range p.Differences {
+				s += fmt.Sprintf("  %+v\n", d)
+			}
+			if in == planes && p.Members != nil {
+				t.Fatalf("%s of %s has its members", p.ID, svc.Name)
+			}
+		}
+		return s
+	}
+	if got, want := text(planes), text(full); got != want {
+		t.Fatalf("planes of %s at %s are\n%s\nof the instant\n%s", svc.Name, sinceEpoch(at), got, want)
+	}
+}
+
 // agreesWithNow checks that an instant asked of now is what the Service says itself.
 func agreesWithNow(t *rapid.T, svc *Service, in *Instant) {
 	list := func(l []Difference) (out []string) {
@@ -105,6 +128,8 @@ func TestStoppingAtAPrefixEqualsAskingLater(t *testing.T) {
 				at := s.Now.Add(-m.ReorderWindow())
 				for _, svc := range s.Services {
 					agreesWithNow(t, svc, svc.At(s.Now))
+					lean(t, svc, s.Now)
+					lean(t, svc, at)
 					all = append(all, asked{svc.Name, at, svc.At(at)})
 				}
 			}

@@ -10,6 +10,12 @@ import (
 // the watch saw them, else claimed); zero when unknown.
 type Before struct {
 	Created, Scheduled, Initialized, Started, Ready Moment
+	// ContainersReady is when all its containers were: what is between it and Ready
+	// is a readiness gate's.
+	ContainersReady Moment
+	// Again: it had been ready before, so that how it was created and started is of
+	// an earlier change.
+	Again bool
 	// Probes are those that failed since the pod was ready last, or since it
 	// was created, as far as Kubernetes Events tell. By First.
 	Probes []Probe

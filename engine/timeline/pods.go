@@ -144,14 +144,22 @@ func (ch *change) observe(p *podState, old, now *collect.Pod, gone bool) {
 	if old != nil && !old.IsReady() && now.IsReady() {
 		p.readyBefore = p.before.Ready.Claimed
 		p.before.Ready = Moment{}
+		p.before.Again = p.wasReady
+	}
+	running := func(p *collect.Pod) bool { return p != nil && p.ContainersReady != nil && p.ContainersReady.Status }
+	if old != nil && !running(old) && running(now) {
+		p.before.ContainersReady = Moment{}
 	}
 	inited := func(p *collect.Pod) bool { return p != nil && p.Initialized != nil && p.Initialized.Status }
-	var schedAt, initAt, readyAt time.Time
+	var schedAt, initAt, runAt, readyAt time.Time
 	if now.Scheduled != nil {
 		schedAt = now.Scheduled.Since
 	}
 	if now.Initialized != nil {
 		initAt = now.Initialized.Since
+	}
+	if now.ContainersReady != nil {
+		runAt = now.ContainersReady.Since
 	}
 	if now.Ready != nil {
 		readyAt = now.Ready.Since
@@ -160,6 +168,7 @@ func (ch *change) observe(p *podState, old, now *collect.Pod, gone bool) {
 	mark(&p.before.Scheduled, sched(old), sched(now), schedAt)
 	mark(&p.before.Initialized, inited(old), inited(now), initAt)
 	mark(&p.before.Started, old != nil && !old.Started.IsZero(), !now.Started.IsZero(), now.Started)
+	mark(&p.before.ContainersReady, running(old), running(now), runAt)
 	mark(&p.before.Ready, old != nil && old.IsReady(), now.IsReady(), readyAt)
 	if now.IsReady() {
 		p.wasReady = true

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"net/netip"
+	"sort"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -315,13 +316,11 @@ type Plane struct {
 
 // At returns the state of the plane at t; ok is false before its first change.
 func (p *Plane) At(t time.Time) (c PlaneChange, ok bool) {
-	for _, x := range p.Changes {
-		if x.At.After(t) {
-			break
-		}
-		c, ok = x, true
+	i := sort.Search(len(p.Changes), func(i int) bool { return p.Changes[i].At.After(t) })
+	if i == 0 {
+		return c, false
 	}
-	return c, ok
+	return p.Changes[i-1], true
 }
 
 // Arrival is a lag to write on a lane: at At the plane caught up with the

@@ -32,10 +32,18 @@ func Match(pattern string, names []string) []int {
 	score := make([]int, len(names))
 	for _, w := range words {
 		next := make([]int, 0, len(left))
-		for _, m := range fuzzy.FindFromNoSort(w, some{names, left}) {
-			i := left[m.Index]
-			score[i] += m.Score
-			next = append(next, i)
+		plain := plainASCII(w)
+		for _, i := range left {
+			n, ok := 0, false
+			if plain && plainASCII(names[i]) {
+				n, ok = fuzzyASCII(w, names[i])
+			} else if m := fuzzy.FindFromNoSort(w, some{names, []int{i}}); len(m) > 0 {
+				n, ok = m[0].Score, true
+			}
+			if ok {
+				score[i] += n
+				next = append(next, i)
+			}
 		}
 		left = next
 	}

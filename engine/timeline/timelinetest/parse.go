@@ -167,8 +167,15 @@ func (sc *Scenario) event(f []string) collect.Event {
 	case "agent":
 		return collect.Event{Source: collect.AgentSource(f[1]), Payload: &collect.AgentState{Node: f[1], Started: Epoch, Clock: collect.NodeClock{Synchronised: f[2] == "synchronised"}}}
 	case "reconcile":
-		return collect.Event{Source: collect.SourceReconciler, Object: collect.ObjectKey{Kind: "Service", Namespace: "default", Name: f[1]},
-			Payload: &collect.ReconcileStep{Controller: "endpointslice", Step: f[2], Detail: strings.Join(f[3:], " ")}}
+		step := &collect.ReconcileStep{Controller: "endpointslice", Step: f[2]}
+		rest := f[3:]
+		if len(rest) > 0 {
+			if v, ok := strings.CutPrefix(rest[0], "took="); ok {
+				step.Took, rest = dur(v), rest[1:]
+			}
+		}
+		step.Detail = strings.Join(rest, " ")
+		return collect.Event{Source: collect.SourceReconciler, Object: collect.ObjectKey{Kind: "Service", Namespace: "default", Name: f[1]}, Payload: step}
 	case "clock":
 		return collect.Event{Source: collect.RulesSource(f[1]), Payload: &collect.ClockBound{
 			Offset: dur(strings.TrimPrefix(f[2], "offset=")), Error: dur(strings.TrimPrefix(f[3], "error=")), How: "synchronised",
