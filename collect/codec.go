@@ -44,6 +44,7 @@ func init() {
 		func() Payload { return new(ProxyState) },
 		func() Payload { return new(ClockBound) },
 		func() Payload { return new(RulesPast) },
+		func() Payload { return new(Fault) },
 	} {
 		payloadTypes[mk().Type()] = mk
 	}

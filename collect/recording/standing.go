@@ -20,8 +20,10 @@ type Standing struct {
 	// words are the last ones of each kind and source that stand alone.
 	words map[wordKey]collect.Event
 	gaps  map[collect.SourceID]collect.Event // open ones
-	seq   uint64
-	at    time.Time
+	// faults are those in force, by name and target.
+	faults map[[2]string]collect.Event
+	seq    uint64
+	at     time.Time
 }
 
 type objectKey struct {
@@ -44,6 +46,7 @@ func NewStanding() *Standing {
 	return &Standing{
 		objects: map[objectKey]collect.Event{}, rules: map[collect.SourceID]*standingRules{},
 		words: map[wordKey]collect.Event{}, gaps: map[collect.SourceID]collect.Event{},
+		faults: map[[2]string]collect.Event{},
 	}
 }
 
@@ -60,6 +63,8 @@ func (s *Standing) Apply(e collect.Event) {
 		// They happened, and do not stand.
 	case *collect.Rules:
 		s.applyRules(e.Source, p)
+	case *collect.Fault:
+		s.applyFault(e, p)
 	case *collect.Gap:
 		if p.To.IsZero() {
 			s.gaps[e.Source] = e
@@ -75,6 +80,23 @@ func (s *Standing) Apply(e collect.Event) {
 		} else {
 			s.objects[k] = e
 		}
+	}
+}
+
+// applyFault keeps a fault while it is in force.
+func (s *Standing) applyFault(e collect.Event, p *collect.Fault) {
+	key := [2]string{p.Name, p.Target}
+	switch {
+	case p.Refused != "":
+	case p.Ended:
+		delete(s.faults, key)
+	default:
+		again := *p
+		if again.Since.IsZero() {
+			again.Since = e.At
+		}
+		e.Payload = &again
+		s.faults[key] = e
 	}
 }
 
@@ -134,6 +156,9 @@ func (s *Standing) Baseline() []collect.Event {
 	word((*collect.ProxyState)(nil).Type())
 	for _, id := range slices.Sorted(maps.Keys(s.gaps)) {
 		add(s.gaps[id])
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(s.faults), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		add(s.faults[k])
 	}
 	word((*collect.Vouch)(nil).Type())
 	return out

@@ -12,6 +12,7 @@ import (
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/engine/lab/apiserver"
 	"github.com/kconverge/kconverge/engine/lab/controlplane"
+	"github.com/kconverge/kconverge/engine/lab/faults"
 	"github.com/kconverge/kconverge/engine/lab/nodes"
 	"github.com/kconverge/kconverge/engine/rulesync"
 )
@@ -36,6 +37,8 @@ type Options struct {
 	// Kubeconfig, when set, is called once with the content of a kubeconfig
 	// when the cluster can be used.
 	Kubeconfig func([]byte) error
+	// Faults are in force from the start.
+	Faults []faults.Setting
 	// Logs takes what libraries log; nil discards it.
 	Logs io.Writer
 	// Tool is the version of the program.
@@ -59,6 +62,8 @@ type Lab struct {
 	once   sync.Once
 	err    error
 	client kubernetes.Interface
+	own    kubernetes.Interface // for what no fault meets
+	faults *faults.Faults
 	sink   collect.Sink
 	net    *nodes.Cluster // nil in memory
 	vouch  []collect.Voucher
@@ -79,6 +84,7 @@ func New(o Options) *Lab {
 	for i := range o.Nodes {
 		l.names = append(l.names, fmt.Sprintf("node-%d", i+1))
 	}
+	l.faults = faults.New(faults.Options{Clock: o.Clock, Nodes: l.names, OwnPlane: o.ControlPlane == nil})
 	// Asked here rather than in Run, since the session's head says it.
 	if l.refused = nodes.Allowed(len(l.names)); l.refused == nil {
 		l.noIPv6 = nodes.NoIPv6()

@@ -24,7 +24,7 @@ type controlPlane interface {
 	Kubeconfig() ([]byte, error)
 	// parts are what has to run beside the API server in this process until the
 	// lab ends. A part that returns an error ends the lab.
-	parts(client kubernetes.Interface, sink collect.Sink) ([]part, error)
+	parts(clients *clients, sink collect.Sink) ([]part, error)
 	// admit returns when a pod that is created may go to any of the nodes, which
 	// are registered by then.
 	admit(ctx context.Context, client kubernetes.Interface, nodes []string) error
@@ -48,13 +48,13 @@ func (l *Lab) startPlane(ctx context.Context) (controlPlane, error) {
 // ownPlane is all in this process, and tells what its endpoint controllers do.
 type ownPlane struct{ *apiserver.Server }
 
-func (ownPlane) parts(client kubernetes.Interface, sink collect.Sink) ([]part, error) {
-	slices, err := reconcile.New(reconcile.Options{Client: client, Sink: sink})
+func (ownPlane) parts(clients *clients, sink collect.Sink) ([]part, error) {
+	slices, err := reconcile.New(reconcile.Options{Client: clients.reconciler, Sink: sink})
 	if err != nil {
 		return nil, err
 	}
 	return []part{
-		{"workload controllers", workloads.New(workloads.Options{Client: client}).Run},
+		{"workload controllers", workloads.New(workloads.Options{Client: clients.workloads}).Run},
 		{"endpoint controllers", slices.Run},
 	}, nil
 }

@@ -79,7 +79,7 @@ func (r realPlane) Config() *rest.Config {
 const protobuf = "application/vnd.kubernetes.protobuf"
 
 // parts end the lab when one of the programs ends.
-func (r realPlane) parts(kubernetes.Interface, collect.Sink) ([]part, error) {
+func (r realPlane) parts(*clients, collect.Sink) ([]part, error) {
 	return []part{{"control plane", func(ctx context.Context) error {
 		select {
 		case <-r.Done():

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/collect/kube"
@@ -38,6 +37,11 @@ const (
 // cannot go on, it stops the parts first and what they stand on last.
 func (l *Lab) Run(ctx context.Context, sink collect.Sink) (err error) {
 	defer l.once.Do(func() { l.err = err; close(l.failed) })
+	if err := l.faults.Change(l.o.Faults, "flag"); err != nil {
+		return err
+	}
+	l.faults.Begin(sink)
+	defer l.faults.End()
 	var (
 		plane controlPlane
 		base  *ground
@@ -95,7 +99,13 @@ func (l *Lab) Run(ctx context.Context, sink collect.Sink) (err error) {
 				return nil
 			}
 		}
-		if err := plane.admit(runCtx, l.client, l.names); err != nil {
+		if err := plane.admit(runCtx, l.own, l.names); err != nil {
+			if runCtx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if err := l.faults.Publish(runCtx, l.own); err != nil {
 			if runCtx.Err() != nil {
 				return nil
 			}
@@ -107,7 +117,7 @@ func (l *Lab) Run(ctx context.Context, sink collect.Sink) (err error) {
 		if !l.o.Seed {
 			return nil
 		}
-		if err := seed(runCtx, l.client); err != nil && runCtx.Err() == nil {
+		if err := seed(runCtx, l.own); err != nil && runCtx.Err() == nil {
 			return err
 		}
 		return nil
@@ -174,18 +184,18 @@ type part struct {
 // registered is closed when a node is there.
 func (l *Lab) parts(plane controlPlane, base *ground, sink collect.Sink) (parts []part, registered []<-chan struct{}, err error) {
 	config := plane.Config()
-	client, err := kubernetes.NewForConfig(config)
+	clients, err := newClients(config)
 	if err != nil {
 		return nil, nil, err
 	}
-	l.client, l.net = client, base.kernel
+	l.client, l.own, l.net = clients.screen, clients.own, base.kernel
 	watch, err := kube.New(kube.Options{Config: config, Clock: l.o.Clock, VouchEvery: vouchEvery, UserAgent: "kconverge/" + l.o.Tool})
 	if err != nil {
 		return nil, nil, err
 	}
 	l.vouch = append(l.vouch, watch)
 	parts = []part{{"watch", func(ctx context.Context) error { return watch.Run(ctx, sink) }}}
-	feed := newRulesFeed(client)
+	feed := newRulesFeed(clients.proxy)
 	parts = append(parts, part{"rule syncs' watch", feed.run})
 	syncs := make([]rulesync.Options, len(base.hosts))
 	for i, n := range base.hosts {
@@ -194,21 +204,22 @@ func (l *Lab) parts(plane controlPlane, base *ground, sink collect.Sink) (parts 
 			ClusterCIDRs: []netip.Prefix{nodes.DefaultPodCIDR, nodes.PodCIDRv6},
 			ServiceCIDRs: []netip.Prefix{nodes.DefaultServiceCIDR, nodes.ServiceCIDRv6},
 			Services:     feed.services, Slices: feed.slices, Sink: sink,
+			Before: l.faults.BeforeSync(n.Name()),
 		}
 		rules := l.rulesOf(base, n, &syncs[i])
 		l.vouch = append(l.vouch, rules)
 		parts = append(parts, part{rules.Name(), func(ctx context.Context) error { return rules.Run(ctx, sink) }})
 	}
-	controllers, err := plane.parts(client, sink)
+	controllers, err := plane.parts(clients, sink)
 	if err != nil {
 		return nil, nil, err
 	}
 	parts = append(parts, controllers...)
-	shared := kubelet.NewShared(client)
+	shared := kubelet.NewShared(clients.kubelet)
 	parts = append(parts, part{"kubelets' watch", shared.Run})
 	for i, n := range base.hosts {
 		agent := kubelet.New(kubelet.Options{
-			Client: client, Shared: shared, Node: n.Name(), Zone: zoneOf(i), Addresses: n.Addresses(), PodCIDRs: n.PodCIDRs(), Sandbox: n,
+			Client: clients.kubelet, Shared: shared, Node: n.Name(), Zone: zoneOf(i), Addresses: n.Addresses(), PodCIDRs: n.PodCIDRs(), Sandbox: n,
 		})
 		sync, err := rulesync.New(syncs[i])
 		if err != nil {
@@ -217,7 +228,8 @@ func (l *Lab) parts(plane controlPlane, base *ground, sink collect.Sink) (parts 
 		registered = append(registered, agent.Registered())
 		parts = append(parts, part{"kubelet of " + n.Name(), agent.Run}, part{"rule sync of " + n.Name(), sync.Run})
 	}
-	parts = append(parts, part{"target ports", func(ctx context.Context) error { return followTargetPorts(ctx, client, base.ports) }})
+	parts = append(parts, part{"target ports", func(ctx context.Context) error { return followTargetPorts(ctx, clients.own, base.ports) }},
+		part{"faults", func(ctx context.Context) error { return l.faults.Follow(ctx, clients.own) }})
 	return parts, registered, nil
 }
 

@@ -84,7 +84,9 @@ func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
 		p.CursorCol = -1
 	}
 
-	p.Rows = append(p.Rows, b.actions(), b.episodes(), b.wanted())
+	p.Rows = append(p.Rows, b.actions())
+	p.Rows = append(p.Rows, b.faults()...)
+	p.Rows = append(p.Rows, b.episodes(), b.wanted())
 	p.Rows = append(p.Rows, b.pods()...)
 	if svc.Slices != nil {
 		p.Rows = append(p.Rows, b.plane(svc.Slices, RowSlices, fmt.Sprintf("slices (%d)", len(svc.SliceList))))

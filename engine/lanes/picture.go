@@ -89,6 +89,7 @@ const (
 	RowNodeGroup
 	RowNode
 	RowReconciler
+	RowFault // under the actions
 )
 
 // Tone says how the right-hand value of a row is to be read. It always goes

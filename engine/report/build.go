@@ -30,6 +30,7 @@ func Build(s *timeline.Snapshot, keep func(*timeline.Service) bool) *Report {
 	for _, g := range s.Gaps {
 		r.Gaps = append(r.Gaps, Gap{Source: string(g.Source), From: g.From.UTC(), To: timeOrNil(g.To), Why: g.Why})
 	}
+	r.Faults = faults(s)
 	for _, f := range findings.Find(s, keep) {
 		r.Findings = append(r.Findings, Finding{
 			Code: f.Code.ID, Severity: string(f.Code.Severity), Object: f.Object, Message: f.Message, Fix: f.Fix, Since: timeOrNil(f.Since),

@@ -42,6 +42,7 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 		}
 		p.line("gap  %s  from %s %s  %s", collect.Plain(g.Source), p.clock(g.From), to, collect.Plain(g.Why))
 	}
+	p.faults(r.Faults)
 	p.findings(r.Findings)
 	return p.err
 }

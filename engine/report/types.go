@@ -16,6 +16,8 @@ type Report struct {
 	Services []Service `json:"services"`
 	Findings []Finding `json:"findings"`
 	Gaps     []Gap     `json:"gaps"`
+	// Faults are those of the lab; left out where there were none.
+	Faults []Fault `json:"faults,omitempty"`
 }
 
 // Source is what was observed.

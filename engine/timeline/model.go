@@ -36,6 +36,7 @@ type Model struct {
 	probes    map[string]*podProbes // by pod UID
 	podByIP   map[addr]*podState    // who was given an address last
 	marks     series[Mark]
+	faults    []Fault // by their beginning; snapshots share it
 	standing  standing
 	reconcile *collect.ReconcileStep
 
@@ -142,6 +143,7 @@ var handlers = map[string]func(*change){
 	(*collect.SourceState)(nil).Type():   (*change).onSourceState,
 	(*collect.Gap)(nil).Type():           (*change).onGap,
 	(*collect.Action)(nil).Type():        (*change).onAction,
+	(*collect.Fault)(nil).Type():         (*change).onFault,
 	(*collect.ReconcileStep)(nil).Type(): (*change).onReconcileStep,
 	(*collect.SyncStep)(nil).Type():      (*change).onSyncStep,
 	(*collect.ClockBound)(nil).Type():    (*change).onClockBound,

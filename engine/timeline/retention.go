@@ -31,6 +31,7 @@ func (m *Model) retain() {
 			m.dropAddresses(p)
 		}
 	}
+	m.retainFaults(cut)
 	m.retainPasts(cut)
 	m.retainProbes(cut)
 	m.retainStanding(cut)

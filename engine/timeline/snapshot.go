@@ -15,7 +15,7 @@ func (m *Model) Snapshot() *Snapshot {
 	s := &Snapshot{
 		Session: m.session, Seq: m.seq, Now: m.now, First: m.first,
 		Watermark: m.watermark(), Sources: m.sourceViews(),
-		Marks: m.marks.view(), Reconciler: m.reconcile, Dropped: m.dropped,
+		Marks: m.marks.view(), Faults: m.faults, Reconciler: m.reconcile, Dropped: m.dropped,
 		MaxInversion: m.inv.max, MaxResourceVersion: m.maxRV, Workloads: m.workloadViews(),
 		Budgets: m.opt.Budgets, Unselected: m.unselected(),
 	}

@@ -173,7 +173,7 @@ func (s *Service) Path(id string) *Path {
 // of the reconciler or of a node's sync, a Kubernetes Event.
 type Mark struct {
 	At time.Time
-	// Kind is "action", "reconcile", "sync", "event".
+	// Kind is "action", "reconcile", "sync", "event", "fault".
 	Kind string
 	Node string
 	Text string
@@ -243,6 +243,8 @@ type Snapshot struct {
 	Sources  []SourceStatus
 	Gaps     []Gap
 	Marks    []Mark // those of no Service
+	// Faults are those of the lab, by their beginning. Not to be changed.
+	Faults []Fault
 	// Reconciler is the last step of the embedded reconciler, nil without.
 	Reconciler *collect.ReconcileStep
 	// Dropped counts events lost between sources and the model.
