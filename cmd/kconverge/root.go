@@ -34,8 +34,11 @@ func newRoot() *cobra.Command {
 		return config.print(c.OutOrStdout())
 	}
 	watch := newWatch()
-	root.AddCommand(watch, newLab(), newRunCommand(), newWait(), newCheck(), newExplain(), newRecord(), newReplay(), newAnonymise(), newAgent(), newInfo(), newVersion())
-	root.AddCommand(watch, newLab(), newRunCommand(), newWait(), newCheck(), newExplain(), newRecord(), newReplay(), newExport(), newAgent(), newInfo(), newVersion())
+	root.AddCommand(
+		watch, newLab(), newRunCommand(), newWait(), newCheck(), newExplain(),
+		newRecord(), newReplay(), newExport(), newAnonymise(),
+		newAgent(), newInfo(), newVersion(),
+	)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitWith(exitUsage, err) })
 	return root
 }
