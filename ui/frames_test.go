@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,31 @@ func TestFramesLookAsTheyWereApproved(t *testing.T) {
 				golden(t, scene.name+"-"+size.name, s.text())
 			})
 		}
+	}
+}
+
+// inASCII are the scenes whose frames in ASCII are kept too: each view once.
+var inASCII = []string{"services", "timeline-marks", "path-open", "nodes", "engine", "events", "findings", "help", "palette", "fallback"}
+
+func TestFramesInASCIIHoldNothingElse(t *testing.T) {
+	kept := 0
+	for _, size := range sizes {
+		for _, scene := range scenes {
+			s := newScreen(t, size.w, size.h, func(o *ui.Options) { o.Actions, o.ASCII = &doer{}, true })
+			scene.setup(s)
+			for i, l := range strings.Split(s.text(), "\n") {
+				if at := strings.IndexFunc(l, func(r rune) bool { return r >= 0x80 }); at >= 0 {
+					t.Errorf("%s %s, line %d: %q", scene.name, size.name, i, l)
+				}
+			}
+			if size.w == 120 && slices.Contains(inASCII, scene.name) {
+				kept++
+				golden(t, scene.name+"-ascii-"+size.name, s.text())
+			}
+		}
+	}
+	if kept != len(inASCII) {
+		t.Errorf("%d of %d scenes are there", kept, len(inASCII))
 	}
 }
 
