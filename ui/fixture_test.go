@@ -65,14 +65,16 @@ func troubled() *timeline.Snapshot {
 	return snap
 }
 
+// evil is text that nobody should have let through.
+var evil = []string{
+	"\x1b[2J\x1b[31mred\x1b]0;owned\x07", strings.Repeat("a", 253), "\u4e2d\u6587\u540d\u5b57\u670d\u52a1\u4e2d\u6587\u540d\u5b57",
+	"\u0627\u0644\u0639\u0631\u0628\u064a\u0629", "line\nbreak\r\ttab", "\u202eoverride", "zw\u200d\u200bj\ufe0f",
+	"\U0001f469\u200d\U0001f4bb\U0001f1e9\U0001f1ea", "\xff\xfe", "e\u0301\u0301\u0301",
+}
+
 // hostile is Web with names that no terminal should see.
 func hostile() *timeline.Snapshot {
 	snap := lanestest.Converging()
-	evil := []string{
-		"\x1b[2J\x1b[31mred\x1b]0;owned\x07", strings.Repeat("a", 253), "\u4e2d\u6587\u540d\u5b57\u670d\u52a1\u4e2d\u6587\u540d\u5b57",
-		"\u0627\u0644\u0639\u0631\u0628\u064a\u0629", "line\nbreak\r\ttab", "\u202eoverride", "zw\u200d\u200bj\ufe0f",
-		"\U0001f469\u200d\U0001f4bb\U0001f1e9\U0001f1ea", "\xff\xfe", "e\u0301\u0301\u0301",
-	}
 	svc := snap.Services[0]
 	for i := range svc.Pods {
 		svc.Pods[i].Name = evil[i%len(evil)]

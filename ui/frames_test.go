@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,8 +85,26 @@ var scenes = []struct {
 	{"help", func(s *screen) { s.show(lanestest.Converging()).press("?") }},
 	{"palette", func(s *screen) { s.show(lanestest.Converging()).press(":", "e", "p", "i") }},
 	{"scale", func(s *screen) { s.show(lanestest.Converging()).press("s") }},
+	{"path-compared", func(s *screen) { s.show(oneSlowNode()).press("3", "G") }},
+	{"path-compared-log", func(s *screen) { s.show(oneSlowNode()).press("3", "j", "j", "j", "j", "e") }},
 	{"unreachable", func(s *screen) { s.show(unreachable()) }},
 	{"ended", func(s *screen) { s.show(lanestest.Converging()).send(ui.Ended()) }},
+}
+
+// oneSlowNode is a Service with twelve additions, the last of which met two conflicts and
+// a node that was late.
+func oneSlowNode() *timeline.Snapshot {
+	var all []lanestest.Addition
+	for i := range 11 {
+		a := lanestest.Stretched(0.7 + 0.06*float64(i))
+		if i == 4 {
+			a.Sync[2] = 1400 * time.Millisecond
+		}
+		all = append(all, a)
+	}
+	last := lanestest.Stretched(1.1)
+	last.Conflicts, last.Sync[2], last.Waited[2] = 2, 2900*time.Millisecond, 400*time.Millisecond
+	return lanestest.Additions(append(all, last)...)
 }
 
 // unreachable is a cluster whose API server does not answer.
@@ -113,6 +132,31 @@ func TestFramesLookAsTheyWereApproved(t *testing.T) {
 	}
 }
 
+// inASCII are the scenes whose frames in ASCII are kept too: each view once.
+var inASCII = []string{"services", "timeline-marks", "path-open", "nodes", "engine", "events", "findings", "help", "palette", "fallback"}
+
+func TestFramesInASCIIHoldNothingElse(t *testing.T) {
+	kept := 0
+	for _, size := range sizes {
+		for _, scene := range scenes {
+			s := newScreen(t, size.w, size.h, func(o *ui.Options) { o.Actions, o.ASCII = &doer{}, true })
+			scene.setup(s)
+			for i, l := range strings.Split(s.text(), "\n") {
+				if at := strings.IndexFunc(l, func(r rune) bool { return r >= 0x80 }); at >= 0 {
+					t.Errorf("%s %s, line %d: %q", scene.name, size.name, i, l)
+				}
+			}
+			if size.w == 120 && slices.Contains(inASCII, scene.name) {
+				kept++
+				golden(t, scene.name+"-ascii-"+size.name, s.text())
+			}
+		}
+	}
+	if kept != len(inASCII) {
+		t.Errorf("%d of %d scenes are there", kept, len(inASCII))
+	}
+}
+
 func TestFramesOfOtherTerminals(t *testing.T) {
 	s := newScreen(t, 120, 40, func(o *ui.Options) { o.ASCII = true })
 	golden(t, "timeline-ascii-120x40", s.show(lanestest.Converging()).text())
@@ -120,6 +164,8 @@ func TestFramesOfOtherTerminals(t *testing.T) {
 	golden(t, "quiet-ascii-120x40", s.show(lanestest.Quiet()).text())
 	s = newScreen(t, 120, 40, func(o *ui.Options) { o.ASCII = true })
 	golden(t, "matrix-ascii-120x40", s.show(manyEndpoints(7, 9)).press("4", "x").text())
+	s = newScreen(t, 120, 40, func(o *ui.Options) { o.ASCII = true })
+	golden(t, "path-compared-ascii-120x40", s.show(oneSlowNode()).press("3", "G").text())
 	s = newScreen(t, 60, 34, nil)
 	golden(t, "timeline-stacked-60x34", s.show(lanestest.Converging()).text())
 	s = newScreen(t, 40, 10, nil)

@@ -3,6 +3,7 @@ package ui_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func (s *screen) show(snap *timeline.Snapshot) *screen {
 
 var named = map[string]rune{
 	"left": tea.KeyLeft, "right": tea.KeyRight, "up": tea.KeyUp, "down": tea.KeyDown, "enter": tea.KeyEnter, "esc": tea.KeyEscape,
-	"tab": tea.KeyTab, "space": tea.KeySpace, "backspace": tea.KeyBackspace, "end": tea.KeyEnd, "home": tea.KeyHome, "pgdown": tea.KeyPgDown,
+	"tab": tea.KeyTab, "space": tea.KeySpace, "backspace": tea.KeyBackspace, "end": tea.KeyEnd, "home": tea.KeyHome, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp,
 }
 
 // press passes keys: names, or single characters.
@@ -92,6 +93,10 @@ func (s *screen) press(keys ...string) *screen {
 				msg.Text = " "
 			}
 			s.send(msg)
+			continue
+		}
+		if c, ok := strings.CutPrefix(k, "shift+"); ok {
+			s.send(tea.KeyPressMsg{Code: named[c], Mod: tea.ModShift})
 			continue
 		}
 		if len(k) > 5 && k[:5] == "ctrl+" {

@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/kconverge/kconverge/engine/lanes/lanestest"
 	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui"
+	"github.com/kconverge/kconverge/ui/view"
 )
 
 // sound tells what is wrong with a frame, or "".
@@ -44,7 +46,7 @@ func sound(s *screen, w, h int) string {
 	return ""
 }
 
-var everyView = [][]string{{"1"}, {"2"}, {"2", "u"}, {"3"}, {"3", "p"}, {"4"}, {"x"}, {"l", "l", "j", "o"}, {"G", "L"}, {"x"}, {"5"}, {"6"}, {"7"}, {"7", "j"}, {"?"}, {"esc", ":"}, {"esc", "2", "j", "j", "j", "j", "d"}, {"esc", "s"}, {"esc"}}
+var everyView = [][]string{{"1"}, {"2"}, {"2", "u"}, {"3"}, {"3", "p"}, {"e"}, {"j", "j", "j"}, {"G"}, {"4"}, {"x"}, {"c"}, {"c"}, {"C"}, {"l", "l", "j", "o"}, {"G", "L"}, {"x"}, {"5"}, {"6"}, {"7"}, {"7", "j"}, {"?"}, {"esc", ":"}, {"esc", "2", "j", "j", "j", "j", "d"}, {"esc", "s"}, {"esc"}}
 
 func TestHostileNamesBreakNoFrame(t *testing.T) {
 	snap := hostile()
@@ -60,6 +62,65 @@ func TestHostileNamesBreakNoFrame(t *testing.T) {
 					if bad := sound(s, size[0], size[1]); bad != "" {
 						t.Errorf("%v ascii=%v after %v: %s", size, ascii, keys, bad)
 					}
+				}
+			}
+		}
+	}
+}
+
+// poison puts hostile text into every field of plain text there is, so that one which is
+// added later is not forgotten. Names of states, which are types of their own, stay.
+func poison(v reflect.Value, n *int, seen map[uintptr]bool) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.CanSet() && v.Type() == reflect.TypeFor[string]() {
+			v.SetString(evil[*n%len(evil)])
+			*n++
+		}
+	case reflect.Pointer:
+		if v.IsNil() || seen[v.Pointer()] {
+			return
+		}
+		seen[v.Pointer()] = true
+		poison(v.Elem(), n, seen)
+	case reflect.Interface:
+		poison(v.Elem(), n, seen)
+	case reflect.Slice:
+		for i := range v.Len() {
+			poison(v.Index(i), n, seen)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				poison(v.Field(i), n, seen)
+			}
+		}
+	}
+}
+
+func TestHostileTextInEveryFieldBreaksNoFrame(t *testing.T) {
+	for name, snap := range map[string]*timeline.Snapshot{"converging": lanestest.Converging(), "fallback": lanestest.Fallback(), "cells": manyEndpoints(7, 9), "found": troubled()} {
+		n := 0
+		for _, p := range snap.Services[0].Rules.All() {
+			poison(reflect.ValueOf(p), &n, map[uintptr]bool{})
+		}
+		poison(reflect.ValueOf(snap), &n, map[uintptr]bool{})
+		if n < 100 {
+			t.Fatalf("%s: only %d texts", name, n)
+		}
+		for _, size := range [][2]int{{48, 14}, {80, 24}, {200, 50}} {
+			s := newScreen(t, size[0], size[1], func(o *ui.Options) {
+				o.Actions, o.Title, o.Hint, o.Waiting = &doer{}, evil[0], evil[1], evil[2]
+				o.Focus = snap.Services[0].Namespace + "/" + snap.Services[0].Name
+			})
+			if bad := sound(s, size[0], size[1]); bad != "" {
+				t.Errorf("%s %v at first: %s", name, size, bad)
+			}
+			s.show(snap)
+			for _, keys := range everyView {
+				s.press(keys...)
+				if bad := sound(s, size[0], size[1]); bad != "" {
+					t.Errorf("%s %v after %v: %s", name, size, keys, bad)
 				}
 			}
 		}
@@ -84,7 +145,12 @@ func TestTheEdgesOfTheLanesStandInOneColumn(t *testing.T) {
 
 func TestAResizeStormLeavesASoundFrame(t *testing.T) {
 	snaps := []tea.Msg{ui.Show(lanestest.Converging()), ui.Show(hostile()), ui.Show(manyServices()), ui.Show(lanestest.Converged())}
-	keys := []string{"1", "2", "3", "4", "5", "6", "7", "?", ":", "esc", "left", "right", "up", "down", "enter", "+", "-", "0", "f", "space", "[", "]", "u", "z", "a", "n", "p", "G", "g", "tab", "s", "y", "x", "o"}
+	var keys []string // all of them, but for those that quit
+	for _, i := range view.Actions {
+		if i.Action != view.Quit {
+			keys = append(keys, i.Keys...)
+		}
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newScreen(t, 120, 40, func(o *ui.Options) { o.Actions = &doer{} })
 		w, h := 120, 40

@@ -69,6 +69,14 @@ func TestThePathHandsItsMomentToTheTimeline(t *testing.T) {
 	s.has("[2 Timeline]", "at 12:04:13.071", "paused")
 }
 
+func TestAChangeIsComparedWithTheOthers(t *testing.T) {
+	s := newScreen(t, 120, 40, nil).show(oneSlowNode()).press("3")
+	s.has("against 11 other additions of web", "▲ this 3.30 s  p50 78 ms", "Slower than 11 of 11 other additions", "linear")
+	s.press("j", "j", "j", "j").has("what happened in the 2.21 s of slice", "conflict with another writer", "this 2.21 s  p50 8 ms")
+	s.press("e").has("the axes are logarithmic", "10 ms").press("j").has(" log").press("e").has("the axes are linear")
+	s.press("p", "p").has("nothing was slow, 0.64 s is usual (n=11).").lacks("Slower than")
+}
+
 func TestTheCursorStepsThroughCellsAndShowsWhatWasTrue(t *testing.T) {
 	s := newScreen(t, 120, 40, nil).show(lanestest.Converging())
 	s.has("now 12:04:19", "live")

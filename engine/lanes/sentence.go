@@ -44,9 +44,6 @@ func (w *Waterfall) Sentences() []string {
 		first += "."
 	}
 	out := []string{first}
-	if rank := w.rank(); rank != "" {
-		out = append(out, rank)
-	}
 	if !w.Open && w.slowestIsClear() && w.usualWhole() == 0 {
 		next := &w.Nodes[1]
 		out = append(out, fmt.Sprintf("Without %s: %s.", w.Nodes[0].Plane.Node, AtMost(next, next.At.Sub(w.From))))
@@ -188,8 +185,9 @@ func (w *Waterfall) usualWhole() time.Duration {
 	return 0
 }
 
-// rank says how the whole compares with the others, where it was not usual.
-func (w *Waterfall) rank() string {
+// Rank says how the whole compares with the others, where it was not usual; else it is
+// empty.
+func (w *Waterfall) Rank() string {
 	ds := w.wholes()
 	if w.Path.Status != timeline.StatusArrived || len(ds) < usualEnough || w.usualWhole() > 0 {
 		return ""

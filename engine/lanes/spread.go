@@ -76,7 +76,10 @@ type Spread struct {
 	Others []time.Duration
 }
 
-// Spread compares the hop of a bar; ok is false when there is nothing to compare.
+// spreadFrom is how many others a distribution needs.
+const spreadFrom = 3
+
+// Spread compares the hop of a bar; ok is false when there is too little to compare.
 func (w *Waterfall) Spread(b *Bar) (s Spread, ok bool) {
 	if b.same == nil || b.Kind == BarUnknown {
 		return s, false
@@ -85,7 +88,7 @@ func (w *Waterfall) Spread(b *Bar) (s Spread, ok bool) {
 	if h := hopOf(w.Path, b.Node); b.Node != "" && h != nil && h.Status == timeline.StatusArrived {
 		s.This = h.FromStep // as it is of the others
 	}
-	return s, len(s.Others) > 0
+	return s, len(s.Others) >= spreadFrom
 }
 
 // Median of the others; there must be some.

@@ -25,6 +25,10 @@ type Glyphs struct {
 	// Lists.
 	Chosen, Live, Paused, Converging, Converged, Stalled, Ellipsis string
 	Work, Wait, Bar, Caret                                         string
+	// Levels are the heights of a histogram, the lowest first; This is where the one
+	// stands that is compared.
+	Levels []string
+	This   string
 	// Subst replaces in texts what the set lacks.
 	Subst *strings.Replacer
 }
@@ -41,6 +45,7 @@ var Unicode = Glyphs{
 	H: "─", V: "│", TDown: "┬", TUp: "┴", TickMajor: "┼", TickMinor: "┴", AxisLeft: "┤", AxisRight: "├", Cursor: "▼", CursorLine: "┊",
 	Chosen: "›", Live: "●", Paused: "‖", Converging: "◐", Converged: "●", Stalled: "▲", Ellipsis: "…",
 	Work: "━", Wait: "╍", Bar: "█", Caret: "▏",
+	Levels: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, This: "▲",
 }
 
 // ASCII is the set for terminals and fonts that have nothing else. A "~" is
@@ -56,6 +61,7 @@ var ASCII = Glyphs{
 	H: "-", V: "|", TDown: "+", TUp: "+", TickMajor: "+", TickMinor: "'", AxisLeft: "|", AxisRight: "|", Cursor: "v", CursorLine: ":",
 	Chosen: ">", Live: "*", Paused: "=", Converging: "o", Converged: "*", Stalled: "!", Ellipsis: "..",
 	Work: "=", Wait: "+", Bar: "#", Caret: "_",
+	Levels: []string{".", ":", "-", "=", "+", "*", "%", "#"}, This: "^",
 	Subst: strings.NewReplacer("−", "-", "→", ">", "·", ".", "…", "..", "▸", ">", "▾", "v", "←", "<", "↑", "^", "↓", "v", "⏎", "enter", "±", "+/-", "≈", "%", "≠", "~", "≤", "<=",
 		"▌", ">", "×", "x", "µ", "u", "●", "*", "◐", "o", "▲", "!", "━", "=", "╍", "+", "╌", "-", "█", "#", "─", "-", "│", "|", "├", "+", "└", "+"),
 }

@@ -41,6 +41,9 @@ const (
 	AllNodes    Action = "all-nodes"
 	Matrix      Action = "matrix"
 	SortRows    Action = "sort"
+	LogScale    Action = "log-scale"
+	PrevDiffer  Action = "previous-difference"
+	NextDiffer  Action = "next-difference"
 	Copy        Action = "copy"
 	Mouse       Action = "mouse"
 	Redraw      Action = "redraw"
@@ -115,6 +118,9 @@ var Actions = []Info{
 	{AllNodes, []string{"a"}, "all nodes", "a lane for each node, however many", GroupLanes},
 	{Matrix, []string{"x"}, "matrix", "nodes by endpoint of one Service, or by Service", GroupLanes},
 	{SortRows, []string{"o"}, "sort", "nodes by name, or the latest first", GroupLanes},
+	{LogScale, []string{"e"}, "log", "axes of a change even, or by logarithm", GroupLanes},
+	{PrevDiffer, []string{"C"}, "", "to the cell before that differs", GroupLanes},
+	{NextDiffer, []string{"c"}, "differs", "to the next cell that differs", GroupLanes},
 	{Filter, []string{"/"}, "filter", "filter: several words, !word leaves out", GroupLanes},
 	{Copy, []string{"y"}, "copy", "copy what is chosen", GroupLanes},
 

@@ -88,7 +88,7 @@ func (v *EngineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 			if n.Sync.Step == "failed" {
 				role = theme.Bad
 			}
-			t := syncText(n.Sync)
+			t := lanes.SyncText(n.Sync)
 			if n.Sync.Pending > 0 && n.Sync.Step != "committed" {
 				t += "   " + lanes.Plural(n.Sync.Pending, "Service") + " pending"
 			}
@@ -149,4 +149,17 @@ func (v *EngineView) Do(a Action, _ *Context) Request {
 		return handled
 	}
 	return Request{}
+}
+
+// mergeMarks joins lists that are each sorted by time.
+func mergeMarks(a, b []timeline.Mark) []timeline.Mark {
+	out := make([]timeline.Mark, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		if len(b) == 0 || len(a) > 0 && !a[0].At.After(b[0].At) {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return out
 }

@@ -1,6 +1,10 @@
 package view
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
 	"github.com/kconverge/kconverge/engine/timeline"
 )
 
@@ -28,12 +32,49 @@ func (m *matrix) do(a Action, c *Context) Request {
 	case SortRows:
 		m.byName = !m.byName
 		return Request{Handled: true, Say: map[bool]string{true: "nodes by name", false: "the latest nodes first"}[m.byName]}
+	case NextDiffer, PrevDiffer:
+		return m.jump(a == NextDiffer, sums)
 	case Open:
 		return m.open(c, svc)
 	case Copy:
 		return m.copy(c, svc, sums)
 	}
 	return Request{}
+}
+
+// jump chooses the next cell that differs, row by row, or the one before; after the
+// last comes the first.
+func (m *matrix) jump(on bool, sums *matrixSums) Request {
+	type place struct{ row, col int }
+	byReading := func(a, b place) int { return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col)) }
+	at := make(map[timeline.EndpointID]int, len(m.columns))
+	for i := range m.columns {
+		at[m.columns[i].endpoint.EndpointID] = i
+	}
+	var all []place
+	for k := range sums.diffs {
+		row, ok := sums.index[k.node]
+		if col, has := at[k.endpoint]; ok && has {
+			all = append(all, place{row, col})
+		}
+	}
+	if len(all) == 0 {
+		return Request{Handled: true, Say: "no cell differs"}
+	}
+	slices.SortFunc(all, byReading)
+	here := place{m.l.at, m.cols.at}
+	i, found := slices.BinarySearchFunc(all, here, byReading)
+	switch {
+	case on && found:
+		i++
+	case !on:
+		i--
+	}
+	i = (i + len(all)) % len(all)
+	m.l.at, m.cols.at = all[i].row, all[i].col
+	m.node = sums.rows[m.l.at].name
+	m.pick()
+	return Request{Handled: true, Say: fmt.Sprintf("cell %d of %d that differ", i+1, len(all))}
 }
 
 // open shows the path that the chosen cell is about.

@@ -17,7 +17,7 @@ func nodeDetail(n *timeline.Node, now time.Time) []string {
 		first += "  zone " + n.Zone
 	}
 	if n.Sync != nil {
-		first += "  last: " + syncText(n.Sync)
+		first += "  last: " + lanes.SyncText(n.Sync)
 	}
 	if len(n.Unknown) > 0 {
 		first += fmt.Sprintf("  %s of no Service: %s", lanes.Plural(len(n.Unknown), "rule"), n.Unknown[0])

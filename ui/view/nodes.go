@@ -33,7 +33,7 @@ func (*NodesView) Title() string { return "Nodes" }
 // Offers implements View.
 func (v *NodesView) Offers() []Action {
 	if v.endpoints {
-		return []Action{Up, Right, Open, Matrix, SortRows, Copy, Help, Palette}
+		return []Action{Up, Right, NextDiffer, Open, Matrix, SortRows, Copy, Help, Palette}
 	}
 	return []Action{Up, Matrix, Copy, Help, Palette}
 }

@@ -16,6 +16,7 @@ type PathView struct {
 	hops list
 	h    int
 	n    int
+	log  bool // the axes are logarithmic
 }
 
 // NewPath makes the view.
@@ -26,7 +27,7 @@ func (*PathView) Title() string { return "Path" }
 
 // Offers implements View.
 func (*PathView) Offers() []Action {
-	return []Action{PrevChange, NextChange, Up, Open, Copy, Back, Help, Palette}
+	return []Action{PrevChange, NextChange, Up, LogScale, Open, Copy, Back, Help, Palette}
 }
 
 // Every implements Mover: an open path grows.
@@ -68,11 +69,14 @@ func (v *PathView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 		s.TextIn(r.Min.X+2, r.Min.Y+2, r.Dx()-4, theme.Dim, "nothing has changed yet: the first change of "+key(svc)+" will be shown here")
 		return
 	}
-	w := lanes.NewWaterfall(p, svc.Paths, c.Now)
+	w := lanes.NewWaterfallOf(c.Snap, svc, p, c.Now)
 	y := v.drawHead(s, r, c, w, fmt.Sprintf("change %d of %d", at+1, len(svc.Paths)))
 	legend := r.Max.Y - 1
 	y = v.drawHops(s, draw.Box(r.Min.X, y, r.Dx(), legend-y), c, w)
-	if legend-y >= 4 {
+	switch {
+	case legend-y < 4 && legend-y >= 1:
+		v.drawOneSpread(s, draw.Box(r.Min.X, legend-1, r.Dx(), 1), w)
+	case legend-y >= 4:
 		v.drawBelow(s, draw.Box(r.Min.X, y, r.Dx(), legend-y), c, svc, w)
 	}
 	v.drawLegend(s, r.Min.X, legend, r.Dx(), w)
@@ -104,7 +108,11 @@ func (v *PathView) drawHead(s *draw.Screen, r draw.Rect, c *Context, w *lanes.Wa
 	}
 	s.TextIn(x, y, r.Dx()-2, theme.Dim, strings.Join(facts, "   "))
 	y++
-	for i, t := range w.Sentences() {
+	sentences := w.Sentences()
+	if rank := w.Rank(); rank != "" && r.Dy() >= 24 {
+		sentences = append(sentences, rank)
+	}
+	for i, t := range sentences {
 		if r.Dy() < 16 && i > 0 {
 			break
 		}
@@ -160,7 +168,7 @@ func columnsFor(x, w int) hopColumns {
 func (v *PathView) drawHops(s *draw.Screen, r draw.Rect, c *Context, w *lanes.Waterfall) int {
 	col := columnsFor(r.Min.X, r.Dx())
 	y := r.Min.Y
-	scale := newRuler(w.Total, col.barsW)
+	scale := newRuler(w.Total, col.barsW, v.log)
 	s.Repeat(r.Min.X, y, r.Dx(), theme.Line, s.Glyphs.H)
 	y++
 	s.Text(col.label, y, theme.Dim, "hop")
@@ -174,6 +182,9 @@ func (v *PathView) drawHops(s *draw.Screen, r draw.Rect, c *Context, w *lanes.Wa
 	for _, t := range scale.ticks {
 		s.Text(col.bars-1+t.col, y, theme.Dim, t.label)
 		s.Glyph(col.bars-1+t.col, y+1, theme.Line, s.Glyphs.TickMajor)
+	}
+	if n := len(scale.ticks); n > 0 && scale.ticks[n-1].col+len(scale.ticks[n-1].label)+len(scale.name())+1 < col.barsW {
+		s.Right(col.bars-1+col.barsW, y, theme.Dim, scale.name())
 	}
 	y += 2
 	v.n = len(w.Bars)
@@ -357,6 +368,9 @@ func (v *PathView) Do(a Action, c *Context) Request {
 	case Open:
 		c.Focus.Path = p.ID
 		return Request{Handled: true, Show: Timeline}
+	case LogScale:
+		v.log = !v.log
+		return Request{Handled: true, Say: "the axes are " + map[bool]string{false: "linear", true: "logarithmic"}[v.log]}
 	case Copy:
 		return Request{Handled: true, Copy: v.text(c, svc, p), Say: "copied the path"}
 	}
@@ -369,7 +383,7 @@ func (v *PathView) Moment(c *Context) (time.Time, bool) {
 	if p == nil {
 		return time.Time{}, false
 	}
-	w := lanes.NewWaterfall(p, svc.Paths, c.Now)
+	w := lanes.NewWaterfallOf(c.Snap, svc, p, c.Now)
 	if v.hops.at < len(w.Bars) && v.hops.at > 0 {
 		return w.Bars[v.hops.at].To, true
 	}
@@ -378,10 +392,10 @@ func (v *PathView) Moment(c *Context) (time.Time, bool) {
 
 // text is the path as plain text.
 func (v *PathView) text(c *Context, svc *timeline.Service, p *timeline.Path) string {
-	w := lanes.NewWaterfall(p, svc.Paths, c.Now)
+	w := lanes.NewWaterfallOf(c.Snap, svc, p, c.Now)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s, cause: %s, origin %s\n", key(svc), lanes.PathName(p), lanes.EndpointText(p.Endpoint), lanes.CauseText(p.Cause), p.Origin.At.Format(time.RFC3339Nano))
-	b.WriteString(strings.Join(w.Sentences(), " ") + "\n")
+	b.WriteString(strings.TrimSpace(strings.Join(w.Sentences(), " ")+" "+w.Rank()) + "\n")
 	for _, bar := range w.Bars {
 		took := lanes.Duration(bar.Took)
 		switch {

@@ -2,11 +2,8 @@ package view
 
 import (
 	"fmt"
-	"sort"
 	"strings"
-	"time"
 
-	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/engine/lanes"
 	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui/draw"
@@ -33,7 +30,7 @@ func (v *PathView) drawBelow(s *draw.Screen, r draw.Rect, c *Context, svc *timel
 		if bottom {
 			s.Glyph(split, r.Max.Y, theme.Line, s.Glyphs.TUp)
 		}
-		v.drawStory(s, draw.Box(split+1, r.Min.Y, r.Max.X-split-1, r.Dy()), c, svc, w)
+		v.drawBeside(s, draw.Box(split+1, r.Min.Y, r.Max.X-split-1, r.Dy()), c, svc, w)
 	}
 	left.Min.Y++
 	y := drawLateness(s, left, c, w) + 1
@@ -127,111 +124,4 @@ func drawLateness(s *draw.Screen, r draw.Rect, c *Context, w *lanes.Waterfall) i
 		}
 	}
 	return y + 1
-}
-
-// drawStory lists what is known to have happened between the slice and the last
-// node.
-func (v *PathView) drawStory(s *draw.Screen, r draw.Rect, c *Context, svc *timeline.Service, w *lanes.Waterfall) {
-	p := w.Path
-	from, to := p.Origin.At, w.To
-	title := " what happened "
-	node := ""
-	if len(w.Nodes) > 0 {
-		node = w.Nodes[0].Plane.Node
-		title = " what " + node + " did in these " + lanes.Duration(to.Sub(from)) + " "
-	}
-	s.TextIn(r.Min.X+1, r.Min.Y, r.Dx()-2, theme.Text, title)
-	y := r.Min.Y + 1
-	line := func(t time.Time, text string, role theme.Role) {
-		if y < r.Max.Y {
-			s.Text(r.Min.X+1, y, theme.Dim, t.In(c.Loc).Format("15:04:05.000"))
-			s.TextIn(r.Min.X+15, y, r.Dx()-16, role, text)
-		}
-		y++
-	}
-	line(from, lanes.CauseText(p.Cause), theme.Text)
-	told := false
-	// The kernel tells of a commit before the one who made it does.
-	until := to.Add(20 * time.Millisecond)
-	for _, m := range mergeMarks(between(c.Snap.Marks, from, until), between(svc.Marks, from, until)) {
-		step, ok := m.Step.(*collect.SyncStep)
-		if m.Kind == "sync" && ok && step.Node == node {
-			line(m.At, syncText(step), theme.Text)
-			told = true
-		}
-		if m.Kind == "proxy" && m.Node == node {
-			line(m.At, node+": "+m.Text, theme.Warn)
-		}
-		if m.Kind == "action" {
-			line(m.At, m.Text, theme.Accent)
-		}
-	}
-	if p.Slice != nil && !told && !p.Slice.At.IsZero() {
-		line(p.Slice.At, "slice "+p.Slice.Note, theme.Text)
-	}
-	if len(w.Nodes) > 0 && w.Nodes[0].Status == timeline.StatusArrived && !told {
-		line(w.Nodes[0].At, node+" committed "+w.Nodes[0].Note, theme.Text)
-	}
-	cost := lanes.UnroutedText(svc, p, c.Now)
-	if p.Op == timeline.OpRemove {
-		cost = lanes.AdviceText(svc)
-	}
-	if lines := Wrap(cost, r.Dx()-2); cost != "" && y+len(lines) < r.Max.Y {
-		y++
-		for _, l := range lines {
-			s.TextIn(r.Min.X+1, y, r.Dx()-2, theme.Text, l)
-			y++
-		}
-		y--
-	}
-	if d := p.Origin; !d.Claimed.IsZero() && y+1 < r.Max.Y {
-		y++
-		s.TextIn(r.Min.X+1, y, r.Dx()-2, theme.Dim, "the object claims "+d.Claimed.In(c.Loc).Format("15:04:05")+" (±1 s, another clock)")
-	}
-}
-
-func syncText(s *collect.SyncStep) string {
-	t := "sync " + s.Step
-	switch s.Step {
-	case "received":
-		t = "received the change"
-	case "waiting":
-		t = "waits for its period"
-	case "started":
-		t = "sync began"
-	case "committed":
-		t = fmt.Sprintf("committed generation %d", s.Generation)
-	case "failed":
-		t = "sync failed"
-	}
-	if s.Full {
-		t += ", in full"
-	}
-	if s.Took > 0 {
-		t += " (" + lanes.Duration(s.Took) + ")"
-	}
-	if s.Detail != "" {
-		t += ": " + s.Detail
-	}
-	return t
-}
-
-// between are the marks of [from, to] in a list that is sorted by time.
-func between(marks []timeline.Mark, from, to time.Time) []timeline.Mark {
-	i := sort.Search(len(marks), func(i int) bool { return !marks[i].At.Before(from) })
-	j := sort.Search(len(marks), func(j int) bool { return marks[j].At.After(to) })
-	return marks[i:max(i, j)]
-}
-
-// mergeMarks joins lists that are each sorted by time.
-func mergeMarks(a, b []timeline.Mark) []timeline.Mark {
-	out := make([]timeline.Mark, 0, len(a)+len(b))
-	for len(a) > 0 || len(b) > 0 {
-		if len(b) == 0 || len(a) > 0 && !a[0].At.After(b[0].At) {
-			out, a = append(out, a[0]), a[1:]
-		} else {
-			out, b = append(out, b[0]), b[1:]
-		}
-	}
-	return out
 }

@@ -45,8 +45,10 @@ func TestFilterWordsMustAllMatchAndNegatedOnesMustNot(t *testing.T) {
 
 func TestTheRulerHasRoundTicksThatDoNotOverlap(t *testing.T) {
 	for _, total := range []time.Duration{0, time.Millisecond, 37 * time.Millisecond, 5460 * time.Millisecond, time.Minute, 40 * time.Hour, 1<<63 - 1} {
-		for _, cols := range []int{1, 20, 60, 140} {
-			r := newRuler(total, cols)
+		for _, cols := range []int{-1, -20, -60, -140, 1, 20, 60, 140} {
+			log := cols < 0
+			cols = max(cols, -cols)
+			r := newRuler(total, cols, log)
 			end := 0
 			for _, k := range r.ticks {
 				if k.col < end || k.col+len(k.label) > cols {
@@ -59,13 +61,24 @@ func TestTheRulerHasRoundTicksThatDoNotOverlap(t *testing.T) {
 			}
 		}
 	}
-	r := newRuler(5460*time.Millisecond, 66)
+	r := newRuler(5460*time.Millisecond, 66, false)
 	var got []string
 	for _, k := range r.ticks {
 		got = append(got, k.label)
 	}
 	if s := strings.Join(got, " "); s != "0 1 s 2 s 3 s 4 s 5 s" {
 		t.Errorf("ticks %q", s)
+	}
+	got = nil
+	r = newRuler(70*time.Second, 66, true)
+	for _, k := range r.ticks {
+		got = append(got, k.label)
+	}
+	if s := strings.Join(got, " "); s != "0 10 ms 100 ms 1 s 10 s" {
+		t.Errorf("by logarithm: ticks %q", s)
+	}
+	if ten, hundred := r.col(10*time.Millisecond), r.col(100*time.Millisecond); hundred-ten < 10 {
+		t.Errorf("by logarithm 10 ms stand at %d and 100 ms at %d", ten, hundred)
 	}
 }
 
