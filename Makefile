@@ -16,7 +16,7 @@ build: ## build the programs into bin/
 
 .PHONY: deps
 deps: ## install the programs that the tests drive
-	@missing=; for p in nft:nftables strace:strace iptables:iptables ip:iproute2 tmux:tmux runc:runc /usr/lib/cni/bridge:containernetworking-plugins; do \
+	@missing=; for p in nft:nftables strace:strace iptables:iptables ip:iproute2 tmux:tmux runc:runc /usr/lib/cni/bridge:containernetworking-plugins chromium:chromium asciinema:asciinema; do \
 	  command -v $${p%%:*} >/dev/null || missing="$$missing $${p##*:}"; done; \
 	if [ -n "$$missing" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; fi
 
@@ -41,6 +41,7 @@ e2e: deps cluster-bin ## the end-to-end tests on a real cluster: the model again
 test: deps cluster-bin build ## everything that must pass
 	$(GO) test -race -timeout 30m ./...
 	$(GO) test -C testdata/oracle . -rapid.checks=10000
+	$(GO) test -C testdata/consumers -timeout 10m .
 
 .PHONY: soak
 soak: deps cluster-bin build ## the long forms: many more random worlds, and what is measured

@@ -36,6 +36,7 @@ var exportFormats = []exportFormat{
 	{"json", "the kconverge.report/v1 document", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.JSON(w) }},
 	{"csv", "a row for each path and node", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.CSV(w) }},
 	{"md", "Markdown, to paste into an issue", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.Markdown(w) }},
+	{"html", "one page with everything in it: zoom, hover, filter; needs no network", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.HTML(w) }},
 	{"svg", "a picture of the lanes, the changes and what was found", false, func(d *export.Document, w io.Writer, l *exportLook) error {
 		return frame.SVG(w, l.poster(d), frame.ColorsFor(l.theme))
 	}},
