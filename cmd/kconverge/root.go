@@ -34,7 +34,7 @@ func newRoot() *cobra.Command {
 		return config.print(c.OutOrStdout())
 	}
 	watch := newWatch()
-	root.AddCommand(watch, newLab(), newRunCommand(), newWait(), newCheck(), newExplain(), newRecord(), newReplay(), newAnonymise(), newAgent(), newInfo(), newVersion())
+	root.AddCommand(watch, newLab(), newRunCommand(), newWait(), newCheck(), newExplain(), newRecord(), newReplay(), newDiff(), newAnonymise(), newAgent(), newInfo(), newVersion())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitWith(exitUsage, err) })
 	return root
 }
