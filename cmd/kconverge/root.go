@@ -36,7 +36,7 @@ func newRoot() *cobra.Command {
 	watch := newWatch()
 	root.AddCommand(
 		watch, newLab(), newRunCommand(), newWait(), newCheck(), newExplain(),
-		newRecord(), newReplay(), newExport(), newAnonymise(),
+		newRecord(), newReplay(), newExport(), newAnonymise(), newDiff(),
 		newAgent(), newInfo(), newVersion(),
 	)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitWith(exitUsage, err) })
