@@ -27,6 +27,7 @@ func init() {
 		view.Scale:     (*Model).askScale,
 		view.Restart:   (*Model).askRestart,
 		view.DeletePod: (*Model).askDelete,
+		view.Faults:    (*Model).askFault,
 		view.CopyHint:  (*Model).copyHint,
 		view.Save:      (*Model).askSave,
 	}

@@ -51,7 +51,9 @@ type Options struct {
 	NoMouse bool
 	// Actions changes things; nil when that is not possible, then NoActions
 	// says why: "this cluster is only watched".
-	Actions   Actions
+	Actions Actions
+	// Faults makes things go wrong; nil where that is not possible.
+	Faults    Faults
 	NoActions string
 	// Input and Output are the terminal; nil means standard input and output.
 	Input  io.Reader

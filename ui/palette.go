@@ -24,6 +24,7 @@ type palette struct {
 	found   []int
 	text    string
 	at      int
+	title   string // empty for that of all actions
 }
 
 func newPalette(m *Model) *palette {
@@ -52,11 +53,17 @@ func newPalette(m *Model) *palette {
 			}})
 		}
 	}
+	p.entries = append(p.entries, faultEntries(&m.o)...)
+	p.ready()
+	return p
+}
+
+// ready lets the entries be found.
+func (p *palette) ready() {
 	for _, e := range p.entries {
 		p.names = append(p.names, draw.Clean(e.name+" "+e.help))
 	}
 	p.match("")
-	return p
 }
 
 // paletteOrder puts what people look for before what their hands know.
@@ -116,7 +123,11 @@ func (p *palette) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 }
 
 func (p *palette) draw(s *draw.Screen, r draw.Rect) {
-	in := box(s, r, 84, min(r.Dy(), 20), "all actions")
+	title := p.title
+	if title == "" {
+		title = "all actions"
+	}
+	in := box(s, r, 84, min(r.Dy(), 20), title)
 	x := s.Text(in.Min.X, in.Min.Y, theme.Accent, "> ")
 	x = s.TextIn(x, in.Min.Y, in.Dx()-3, theme.Strong, p.text)
 	s.Glyph(x, in.Min.Y, theme.Accent, s.Glyphs.Caret)

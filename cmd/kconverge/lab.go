@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/kconverge/kconverge/engine/lab"
 	"github.com/kconverge/kconverge/engine/lab/apiserver"
 	"github.com/kconverge/kconverge/engine/lab/controlplane"
+	"github.com/kconverge/kconverge/engine/lab/faults"
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/rulesync"
 	"github.com/kconverge/kconverge/ui"
@@ -29,6 +31,7 @@ type labFlags struct {
 	limit      time.Duration
 	seed       bool
 	empty      bool
+	faults     []string
 }
 
 func newLab() *cobra.Command {
@@ -47,7 +50,10 @@ With --control-plane the API server, controllers and scheduler are Kubernetes' o
 programs, which end with the lab; nodes, kubelets and rules are the lab's as ever.
 
 With a screen it starts with a Deployment "web" and its Service. Use kubectl
-from another terminal with the kubeconfig that the screen shows.`,
+from another terminal with the kubeconfig that the screen shows.
+
+With --fault something goes wrong from the start, for instance --fault sync-delay=5s@node-2;
+--fault help, or kconverge lab faults, lists what can.`,
 		Example: `  kconverge lab
   kconverge lab --headless --nodes 3 --run 'kubectl create deployment web --image=nginx --replicas=4 && kubectl expose deployment web --port=80' -o json`,
 		Args: cobra.NoArgs,
@@ -64,6 +70,8 @@ from another terminal with the kubeconfig that the screen shows.`,
 	fs.DurationVar(&lf.limit, "timeout", 5*time.Minute, "with --run: how long to wait for convergence after the command")
 	fs.BoolVar(&lf.seed, "seed", false, "start with the Deployment and Service \"web\" (the default with a screen)")
 	fs.BoolVar(&lf.empty, "empty", false, "start with nothing (the default without a screen)")
+	fs.StringArrayVar(&lf.faults, "fault", nil, "set a fault, `NAME=VALUE` (may be repeated); help lists them")
+	c.AddCommand(newLabFaults(), newLabFault())
 	return c
 }
 
@@ -85,7 +93,15 @@ func (lf *labFlags) validate(f *outputFlags) error {
 }
 
 func runLab(c *cobra.Command, flags *outputFlags, lf *labFlags) error {
+	if slices.Contains(lf.faults, "help") {
+		explainFaults(c.OutOrStdout(), faults.Definitions())
+		return nil
+	}
 	if err := lf.validate(flags); err != nil {
+		return err
+	}
+	broken, err := parseFaults(lf.faults, lf.plane == "", lf.nodes)
+	if err != nil {
 		return err
 	}
 	screen, err := flags.screen()
@@ -122,6 +138,7 @@ func runLab(c *cobra.Command, flags *outputFlags, lf *labFlags) error {
 		Kubeconfig: file.write,
 		Logs:       logs,
 		Tool:       toolVersion(),
+		Faults:     broken,
 
 		ControlPlane: programs,
 		Guard:        killOnDeath,
@@ -137,7 +154,7 @@ func runLab(c *cobra.Command, flags *outputFlags, lf *labFlags) error {
 		flags: flags, session: cluster.Session(), sources: []collect.Source{cluster}, screen: screen, stdout: c.OutOrStdout(),
 		keep: keep(live.Scope{}),
 		ui: screenOptions(flags, ui.Options{
-			Title: title, Namespace: "default", Focus: lab.SeedService, Actions: cluster,
+			Title: title, Namespace: "default", Focus: lab.SeedService, Actions: cluster, Faults: labFaults{cluster},
 			Hint: kubectl + " scale deployment/web --replicas=7",
 		}),
 	}

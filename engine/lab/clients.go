@@ -14,10 +14,11 @@ type clients struct {
 	// screen is for what people ask for on the screen, own for what the lab itself
 	// does, which no fault meets.
 	screen, own kubernetes.Interface
+	config      *rest.Config
 }
 
 func newClients(config *rest.Config) (*clients, error) {
-	c := &clients{}
+	c := &clients{config: config}
 	for name, to := range map[string]*kubernetes.Interface{
 		faults.ClientReconciler: &c.reconciler, faults.ClientWorkloads: &c.workloads, faults.ClientKubelet: &c.kubelet,
 		faults.ClientProxy: &c.proxy, faults.ClientScreen: &c.screen, faults.ClientOwn: &c.own,
@@ -29,6 +30,11 @@ func newClients(config *rest.Config) (*clients, error) {
 		*to = client
 	}
 	return c, nil
+}
+
+// proxyOf is for the own watch of one node's proxy.
+func (c *clients) proxyOf(node string) (kubernetes.Interface, error) {
+	return newClient(c.config, faults.NodeProxyAgent(node))
 }
 
 // newClient makes a client that gives itself a name.

@@ -27,6 +27,8 @@ type host interface {
 	Name() string
 	Addresses() []netip.Addr
 	PodCIDRs() []netip.Prefix
+	// Cut takes the node off the network, or puts it back.
+	Cut(off bool) error
 }
 
 // ruleReader observes a node's rules.
@@ -36,7 +38,7 @@ type ruleReader interface {
 }
 
 func (l *Lab) startGround(ctx context.Context, failed func(error)) (*ground, error) {
-	o := nodes.Options{Names: l.names, Failed: failed, DualStack: l.noIPv6 == nil}
+	o := nodes.Options{Names: l.names, Failed: failed, DualStack: l.noIPv6 == nil, ReuseAtOnce: l.faults.ReuseAtOnce}
 	if l.refused != nil {
 		m, err := nodes.StartInMemory(o)
 		if err != nil {

@@ -37,7 +37,7 @@ type Options struct {
 	// Kubeconfig, when set, is called once with the content of a kubeconfig
 	// when the cluster can be used.
 	Kubeconfig func([]byte) error
-	// Faults are in force from the start.
+	// Faults are in force from when the cluster can be used.
 	Faults []faults.Setting
 	// Logs takes what libraries log; nil discards it.
 	Logs io.Writer

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/engine/lab/apiserver"
+	"github.com/kconverge/kconverge/engine/lab/faults"
 	"github.com/kconverge/kconverge/engine/lab/workloads"
 	"github.com/kconverge/kconverge/engine/reconcile"
 )
@@ -38,24 +39,37 @@ func (l *Lab) startPlane(ctx context.Context) (controlPlane, error) {
 	if l.o.ControlPlane != nil {
 		return startReal(ctx, l.o, l.families())
 	}
-	server, err := apiserver.Start(ctx, apiserver.Options{Addr: l.o.Addr, Log: l.zap(), NoIPv6: text(l.noIPv6)})
+	server, err := apiserver.Start(ctx, apiserver.Options{Addr: l.o.Addr, Log: l.zap(), NoIPv6: text(l.noIPv6), Wrap: l.faults.Handler})
 	if err != nil {
 		return nil, err
 	}
-	return ownPlane{server}, nil
+	return ownPlane{server, l.faults}, nil
 }
 
 // ownPlane is all in this process, and tells what its endpoint controllers do.
-type ownPlane struct{ *apiserver.Server }
+type ownPlane struct {
+	*apiserver.Server
+	faults *faults.Faults
+}
 
-func (ownPlane) parts(clients *clients, sink collect.Sink) ([]part, error) {
-	slices, err := reconcile.New(reconcile.Options{Client: clients.reconciler, Sink: sink})
+func (p ownPlane) parts(clients *clients, sink collect.Sink) ([]part, error) {
+	slices, err := reconcile.New(reconcile.Options{
+		Client: clients.reconciler, Sink: sink, Before: p.faults.BeforeReconcile, Lost: p.faults.Lost,
+	})
 	if err != nil {
 		return nil, err
 	}
+	controllers := workloads.New(workloads.Options{Client: clients.workloads})
 	return []part{
-		{"workload controllers", workloads.New(workloads.Options{Client: clients.workloads}).Run},
+		{"workload controllers", controllers.Run},
 		{"endpoint controllers", slices.Run},
+		{"faults of controllers", func(ctx context.Context) error {
+			return p.faults.Tune(ctx, func(t faults.Tuned) {
+				slices.SetWorkers(t.Workers)
+				slices.SetResync(t.Resync)
+				controllers.SetNodeGrace(t.NodeGrace)
+			})
+		}},
 	}, nil
 }
 

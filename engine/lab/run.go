@@ -37,8 +37,10 @@ const (
 // cannot go on, it stops the parts first and what they stand on last.
 func (l *Lab) Run(ctx context.Context, sink collect.Sink) (err error) {
 	defer l.once.Do(func() { l.err = err; close(l.failed) })
-	if err := l.faults.Change(l.o.Faults, "flag"); err != nil {
-		return err
+	for _, s := range l.o.Faults {
+		if err := l.faults.Check(s); err != nil {
+			return err
+		}
 	}
 	l.faults.Begin(sink)
 	defer l.faults.End()
@@ -103,6 +105,10 @@ func (l *Lab) Run(ctx context.Context, sink collect.Sink) (err error) {
 			if runCtx.Err() != nil {
 				return nil
 			}
+			return err
+		}
+		// From here on, so that no fault keeps the cluster from coming up.
+		if err := l.faults.Change(l.o.Faults, "flag"); err != nil {
 			return err
 		}
 		if err := l.faults.Publish(runCtx, l.own); err != nil {
@@ -197,13 +203,16 @@ func (l *Lab) parts(plane controlPlane, base *ground, sink collect.Sink) (parts 
 	parts = []part{{"watch", func(ctx context.Context) error { return watch.Run(ctx, sink) }}}
 	feed := newRulesFeed(clients.proxy)
 	parts = append(parts, part{"rule syncs' watch", feed.run})
-	syncs := make([]rulesync.Options, len(base.hosts))
+	l.faults.Compete(clients.own)
+	syncs, feeds := make([]rulesync.Options, len(base.hosts)), map[string]*proxyFeed{}
 	for i, n := range base.hosts {
+		watch := newProxyFeed(feed)
+		feeds[n.Name()] = watch
 		syncs[i] = rulesync.Options{
 			Node: desired.NodeRef{Name: n.Name(), Zone: zoneOf(i), Addresses: n.Addresses()}, Families: l.families(),
 			ClusterCIDRs: []netip.Prefix{nodes.DefaultPodCIDR, nodes.PodCIDRv6},
 			ServiceCIDRs: []netip.Prefix{nodes.DefaultServiceCIDR, nodes.ServiceCIDRv6},
-			Services:     feed.services, Slices: feed.slices, Sink: sink,
+			Services:     watch.services, Slices: watch.slices, Sink: sink,
 			Before: l.faults.BeforeSync(n.Name()),
 		}
 		rules := l.rulesOf(base, n, &syncs[i])
@@ -219,17 +228,20 @@ func (l *Lab) parts(plane controlPlane, base *ground, sink collect.Sink) (parts 
 	parts = append(parts, part{"kubelets' watch", shared.Run})
 	for i, n := range base.hosts {
 		agent := kubelet.New(kubelet.Options{
-			Client: clients.kubelet, Shared: shared, Node: n.Name(), Zone: zoneOf(i), Addresses: n.Addresses(), PodCIDRs: n.PodCIDRs(), Sandbox: n,
+			Client: clients.kubelet, Shared: shared, Node: n.Name(), Zone: zoneOf(i), Addresses: n.Addresses(), PodCIDRs: n.PodCIDRs(), Sandbox: n, Hooks: l.podHooks(n.Name()),
 		})
-		sync, err := rulesync.New(syncs[i])
-		if err != nil {
-			return nil, nil, err
+		sync := func(ctx context.Context) error {
+			s, err := rulesync.New(syncs[i])
+			if err != nil {
+				return err
+			}
+			return s.Run(ctx)
 		}
 		registered = append(registered, agent.Registered())
-		parts = append(parts, part{"kubelet of " + n.Name(), agent.Run}, part{"rule sync of " + n.Name(), sync.Run})
+		parts = append(parts, part{"kubelet of " + n.Name(), l.whileAlive(n.Name(), agent.Run)}, part{"rule sync of " + n.Name(), l.whileAlive(n.Name(), sync)})
 	}
-	parts = append(parts, part{"target ports", func(ctx context.Context) error { return followTargetPorts(ctx, clients.own, base.ports) }},
-		part{"faults", func(ctx context.Context) error { return l.faults.Follow(ctx, clients.own) }})
+	parts = append(parts, l.faultParts(clients, base, feeds)...)
+	parts = append(parts, part{"target ports", func(ctx context.Context) error { return followTargetPorts(ctx, clients.own, base.ports) }})
 	return parts, registered, nil
 }
 

@@ -39,7 +39,7 @@ type endpointsController struct {
 	pods      corelisters.PodLister
 	endpoints corelisters.EndpointsLister
 	triggers  *endpointsliceutil.TriggerTimeTracker
-	clients   []*recorder // one for each worker
+	clients   perWorker[*recorder]
 
 	mu sync.Mutex
 	// overwritten is, for each object, the resourceVersion that the last
@@ -56,9 +56,7 @@ func newEndpointsController(o *Options, f informers.SharedInformerFactory) (*end
 	// This controller, unlike the other one, retries from 5 ms on.
 	c.loop = newLoop(EndpointsController, o, f.Core().V1().Services().Lister(), workqueue.DefaultTypedControllerRateLimiter[string]())
 	c.sync = c.syncService
-	for range o.Workers {
-		c.clients = append(c.clients, &recorder{Interface: o.Client})
-	}
+	c.clients.make = func() *recorder { return &recorder{Interface: o.Client} }
 	// The other controller has set up these two informers' error handlers.
 	_, err1 := f.Core().V1().Services().Informer().AddEventHandler(c.onService())
 	_, err2 := f.Core().V1().Pods().Informer().AddEventHandler(c.onPod())
@@ -92,7 +90,7 @@ func (c *endpointsController) queueLeftovers() {
 
 // syncService is a syncFunc.
 func (c *endpointsController) syncService(ctx context.Context, n int, key string) ([]string, error) {
-	client := c.clients[n]
+	client := c.clients.of(n)
 	return client.finish(c.syncWith(ctx, client, key))
 }
 

@@ -32,15 +32,16 @@ type loop struct {
 	services   corelisters.ServiceLister
 	sync       syncFunc
 
-	order *order
-	queue workqueue.TypedRateLimitingInterface[string]
+	order  *order
+	places *places
+	queue  workqueue.TypedRateLimitingInterface[string]
 	// pods finds the Services of changed pods, apart from the changes'
 	// delivery: it compares with every selector of the namespace.
 	pods workqueue.TypedRateLimitingInterface[*endpointsliceutil.PodProjectionKey]
 }
 
 func newLoop(controller string, o *Options, services corelisters.ServiceLister, limiter workqueue.TypedRateLimiter[string]) *loop {
-	l := &loop{controller: controller, o: o, services: services}
+	l := &loop{controller: controller, o: o, services: services, places: newPlaces(max(o.Workers, 1))}
 	l.order = &order{clock: o.Clock, since: map[string]waiting{}, queued: func(key string, depth int) {
 		l.emit(key, collect.ReconcileStep{Step: "queued", Queue: depth})
 	}}
@@ -58,11 +59,8 @@ func newLoop(controller string, o *Options, services corelisters.ServiceLister, 
 // run works until ctx ends and the workers have stopped.
 func (l *loop) run(ctx context.Context) {
 	var wg sync.WaitGroup
-	for n := range l.o.Workers {
-		wg.Go(func() {
-			for l.work(ctx, n) {
-			}
-		})
+	wg.Go(func() { l.dispatch(ctx) })
+	for range l.o.Workers {
 		wg.Go(func() {
 			for l.findServices() {
 			}
@@ -74,15 +72,30 @@ func (l *loop) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// work does one sync; false when the queue is shut down.
-func (l *loop) work(ctx context.Context, n int) bool {
-	key, quit := l.queue.Get()
-	if quit {
-		return false
+// dispatch gives each key to a worker that is free, until the queue is shut down and
+// the workers are done. Keys wait in the queue while all are busy.
+func (l *loop) dispatch(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		l.places.await()
+		key, quit := l.queue.Get()
+		if quit {
+			return
+		}
+		n := l.places.take()
+		wg.Go(func() {
+			defer l.places.give(n)
+			l.work(ctx, n, key)
+		})
 	}
+}
+
+// work does one sync as worker n.
+func (l *loop) work(ctx context.Context, n int, key string) {
 	defer l.queue.Done(key)
 	if ctx.Err() != nil {
-		return true // what still waits is left to the next run
+		return // what still waits is left to the next run
 	}
 	w := l.order.take(key)
 	began := l.o.Clock.Now()
@@ -100,10 +113,9 @@ func (l *loop) work(ctx context.Context, n int) bool {
 		writes, err = l.sync(ctx, n, key)
 	}
 	if err != nil && ctx.Err() != nil {
-		return true
+		return
 	}
 	l.finish(key, n, l.o.Clock.Now().Sub(began), writes, err)
-	return true
 }
 
 // finish tells the outcome and sees to retries.
@@ -151,6 +163,9 @@ func (l *loop) findServices() bool {
 	}
 	l.pods.Forget(pod)
 	for key := range keys {
+		if l.o.Lost != nil && l.o.Lost(l.controller, key) {
+			continue
+		}
 		l.queue.AddAfter(key, l.o.BatchPeriod)
 	}
 	return true

@@ -39,7 +39,7 @@ type mirrorController struct {
 	recorder  record.EventRecorder
 	events    record.EventBroadcaster
 	tracker   *endpointsliceutil.EndpointSliceTracker
-	clients   []*recorder // one for each worker
+	clients   perWorker[*recorder]
 }
 
 // newMirrorController expects that the other two controllers have set up the
@@ -56,9 +56,7 @@ func newMirrorController(ctx context.Context, o *Options, f informers.SharedInfo
 		&workqueue.TypedBucketRateLimiter[string]{Limiter: rate.NewLimiter(retriesPerSecond, retriesAtOnce)},
 	))
 	c.sync = c.syncEndpoints
-	for range o.Workers {
-		c.clients = append(c.clients, &recorder{Interface: o.Client})
-	}
+	c.clients.make = func() *recorder { return &recorder{Interface: o.Client} }
 	var errs []error
 	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
 		f.Core().V1().Services().Informer():            c.onSelector(),
@@ -79,7 +77,7 @@ func (c *mirrorController) run(ctx context.Context) {
 
 // syncEndpoints is a syncFunc.
 func (c *mirrorController) syncEndpoints(ctx context.Context, n int, key string) ([]string, error) {
-	client := c.clients[n]
+	client := c.clients.of(n)
 	return client.finish(c.syncWith(ctx, client, key))
 }
 

@@ -58,10 +58,17 @@ type Options struct {
 	// controller; an error counts as a failed sync. It may wait, to make the
 	// controller slow. It is called by all workers at once.
 	Before func(ctx context.Context, controller, key string) error
+	// Lost may let what a changed pod means to a Service ("namespace/name") get lost:
+	// the controller does not look at it, until something else makes it. It is meant
+	// for faults; nil for never.
+	Lost func(controller, key string) bool
 }
 
 // Reconciler runs the three controllers.
-type Reconciler struct{ o Options }
+type Reconciler struct {
+	o    Options
+	tune tuning
+}
 
 // New checks the options and fills in defaults.
 func New(o Options) (*Reconciler, error) {
@@ -74,6 +81,7 @@ func New(o Options) (*Reconciler, error) {
 	if o.Workers <= 0 {
 		o.Workers = DefaultWorkers
 	}
+	o.Workers = min(o.Workers, MaxWorkers)
 	if o.Resync <= 0 {
 		o.Resync = DefaultResync
 	}
@@ -83,7 +91,7 @@ func New(o Options) (*Reconciler, error) {
 	if o.MaxEndpointsPerSubset <= 0 {
 		o.MaxEndpointsPerSubset = DefaultMaxEndpointsPerSubset
 	}
-	return &Reconciler{o: o}, nil
+	return &Reconciler{o: o, tune: tuning{workers: o.Workers, changed: make(chan struct{})}}, nil
 }
 
 // Run reconciles until ctx ends and returns when all workers have stopped. The
@@ -112,7 +120,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			return nil // ctx has ended
 		}
 	}
+	r.begin(slices.loop, endpoints.loop, mirror.loop)
 	var wg sync.WaitGroup
+	wg.Go(func() { r.resyncs(ctx, slices.loop, endpoints.loop) })
 	wg.Go(func() { slices.run(ctx) })
 	wg.Go(func() { endpoints.run(ctx) })
 	wg.Go(func() { mirror.run(ctx) })

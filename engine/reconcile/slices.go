@@ -51,8 +51,8 @@ type sliceController struct {
 	tracker  *endpointsliceutil.EndpointSliceTracker
 	triggers *endpointsliceutil.TriggerTimeTracker
 	topology *topologycache.TopologyCache
-	// workers[n] belongs to worker n; all share tracker and topology.
-	workers      []sliceWorker
+	// All share tracker and topology.
+	workers      perWorker[*sliceWorker]
 	nodesChanged chan struct{}
 }
 
@@ -78,11 +78,11 @@ func newSliceController(ctx context.Context, o *Options, f informers.SharedInfor
 		&workqueue.TypedBucketRateLimiter[string]{Limiter: rate.NewLimiter(retriesPerSecond, retriesAtOnce)},
 	))
 	c.sync = c.syncService
-	for range o.Workers {
-		w := sliceWorker{writes: &recorder{Interface: o.Client}}
+	c.workers.make = func() *sliceWorker {
+		w := &sliceWorker{writes: &recorder{Interface: o.Client}}
 		w.reconciler = endpointslice.NewReconciler(w.writes, c.nodes, o.MaxEndpointsPerSlice, c.tracker, c.topology,
 			c.recorder, sliceManagedBy, endpointslice.WithPreferSameTrafficDistributionEnabled(true))
-		c.workers = append(c.workers, w)
+		return w
 	}
 	return c, errors.Join(
 		quietly(f.Core().V1().Services().Informer(), c.onService()),
@@ -106,7 +106,7 @@ func (c *sliceController) run(ctx context.Context) {
 
 // syncService is a syncFunc.
 func (c *sliceController) syncService(ctx context.Context, n int, key string) ([]string, error) {
-	w := &c.workers[n]
+	w := c.workers.of(n)
 	return w.writes.finish(c.syncWith(ctx, w.reconciler, key))
 }
 
@@ -120,7 +120,7 @@ func (c *sliceController) syncWith(ctx context.Context, reconciler *endpointslic
 		// Its slices go with their owner, by garbage collection.
 		c.triggers.DeleteService(namespace, name)
 		c.tracker.DeleteService(namespace, name)
-		for _, w := range c.workers {
+		for _, w := range c.workers.all() {
 			w.reconciler.DeleteService(namespace, name)
 		}
 		return nil

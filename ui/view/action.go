@@ -60,6 +60,7 @@ const (
 	Scale     Action = "scale"
 	Restart   Action = "restart"
 	DeletePod Action = "delete-pod"
+	Faults    Action = "faults"
 	CopyHint  Action = "copy-kubectl-line"
 
 	Save Action = "save-recording"
@@ -136,6 +137,7 @@ var Actions = []Info{
 	{Scale, []string{"s"}, "scale", "scale what owns the pods", GroupLab},
 	{Restart, []string{"r"}, "restart", "restart what owns the pods", GroupLab},
 	{DeletePod, []string{"d"}, "delete pod", "delete the chosen pod", GroupLab},
+	{Faults, []string{"b"}, "faults", "break something: the menu of faults", GroupLab},
 	{CopyHint, []string{"Y"}, "kubectl line", "copy the kubectl line for this lab", GroupLab},
 
 	{Show(Services), []string{"1"}, "", "Services", GroupView},

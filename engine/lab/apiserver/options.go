@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
@@ -23,6 +24,10 @@ type Options struct {
 	// NoIPv6 is why the cluster has IPv4 alone, for people to read; when empty
 	// it is dual-stack, with IPv4 first.
 	NoIPv6 string
+	// Wrap, when set, is put around everything that serves resources, behind
+	// authentication: it may delay requests, answer them itself, or stand in the way
+	// of what is answered. It is meant for faults.
+	Wrap func(http.Handler) http.Handler
 	// Log takes what etcd and gRPC have to say; nothing is logged when nil.
 	// The API server itself logs through klog, which the program redirects.
 	Log *zap.Logger

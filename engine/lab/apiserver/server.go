@@ -35,6 +35,9 @@ import (
 	"github.com/kconverge/kconverge/engine/lab/scratch"
 )
 
+// OwnUserAgent is that of the server's own clients.
+const OwnUserAgent = "kconverge-lab/own"
+
 // ContextName is the name of cluster, user and context in the kubeconfig.
 const ContextName = "kconverge-lab"
 
@@ -124,6 +127,8 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 			AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,
 		},
 		QPS: -1,
+		// What the server asks itself is told from what others ask (Options.Wrap).
+		UserAgent: OwnUserAgent,
 		// The lab talks to itself about Endpoints; that it is deprecated is
 		// for the people who write manifests.
 		WarningHandler: restclient.NoWarnings{},
@@ -172,7 +177,7 @@ func (s *Server) serve(ctx context.Context, ln *listener, identity serving, sche
 	if err != nil {
 		return err
 	}
-	c.BuildHandlerChainFunc = ownSite{host}.chain
+	c.BuildHandlerChainFunc = ownSite{host, o.Wrap}.chain
 	c.LoopbackClientConfig = s.client
 	c.EffectiveVersion = newLabVersion()
 	c.Authentication.Authenticator = tokenAuthenticator(o.Token)

@@ -20,10 +20,15 @@ import (
 // neither should get as far as being asked for it.
 type ownSite struct {
 	host string // where the server listens
+	// wrap is put around what serves resources; nil for nothing.
+	wrap func(http.Handler) http.Handler
 }
 
 // chain puts the check before everything else that a request meets.
 func (o ownSite) chain(api http.Handler, c *genericapiserver.Config) http.Handler {
+	if o.wrap != nil {
+		api = o.wrap(api)
+	}
 	next := genericapiserver.DefaultBuildHandlerChain(api, c)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if why := o.refuses(r); why != "" {

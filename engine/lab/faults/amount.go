@@ -97,3 +97,15 @@ func onOrEvery(s string) (amount, error) {
 	}
 	return anyDuration(s)
 }
+
+// shareOrEvery is a share, or a time by turns.
+func shareOrEvery(s string) (amount, error) {
+	if a, err := anyDuration(s); err == nil {
+		return a, nil
+	}
+	a, err := shareOf(s)
+	if err != nil {
+		err = fmt.Errorf("%q is neither on nor a percentage such as 30%% nor a duration such as 10s", s)
+	}
+	return a, err
+}

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/kconverge/kconverge/collect"
 )
 
@@ -68,6 +70,13 @@ type Options struct {
 type Faults struct {
 	o     Options
 	state atomic.Pointer[state]
+	// writer is how the competing writer writes.
+	writer atomic.Pointer[kubernetes.Interface]
+
+	streamsMu sync.Mutex
+	streams   map[*stream]bool // open watches
+	joinedMu  sync.Mutex
+	joined    map[string]bool // nodes whose proxy has its own watch
 
 	mu      sync.Mutex
 	sink    collect.Sink // nil before Begin
@@ -80,7 +89,7 @@ func New(o Options) *Faults {
 	if o.Clock == nil {
 		o.Clock = collect.SystemClock{}
 	}
-	f := &Faults{o: o}
+	f := &Faults{o: o, streams: map[*stream]bool{}, joined: map[string]bool{}}
 	f.state.Store(&state{over: make(chan struct{})})
 	return f
 }
@@ -212,8 +221,12 @@ func (f *Faults) replace(settings []Setting, by string) {
 	if len(began) == 0 && len(left) == 0 {
 		return
 	}
+	if len(next) == 0 {
+		next = nil // looked at before anything else
+	}
 	f.state.Store(&state{terms: next, over: make(chan struct{})})
 	close(old.over)
+	f.checkStreams()
 	for _, key := range slices.Sorted(maps.Keys(left)) {
 		f.tell(now, &collect.Fault{Name: left[key].Name, Amount: left[key].Amount, Target: left[key].Target, Ended: true, By: by})
 	}

@@ -56,3 +56,70 @@ func inForce(s *state, name string, t *term) bool {
 	}
 	return false
 }
+
+// Dead reports that a node is dead now.
+func (f *Faults) Dead(node string) bool {
+	for _, t := range f.of("node-death") {
+		if t.target.node(node) {
+			return true
+		}
+	}
+	return false
+}
+
+// ReuseAtOnce reports that a node gives out the address that came back last.
+func (f *Faults) ReuseAtOnce(node string) bool {
+	for _, t := range f.of("address-reuse") {
+		if t.target.node(node) {
+			return true
+		}
+	}
+	return false
+}
+
+// ClockOff is how far a node's clock is ahead of the true time.
+func (f *Faults) ClockOff(node string) (d time.Duration) {
+	for _, t := range f.of("clock-skew") {
+		if t.target.node(node) {
+			d += t.amount.d
+		}
+	}
+	return d
+}
+
+// WhileAlive runs something of a node until ctx ends, but not while the node is dead:
+// it is stopped when the node dies, and started anew when it comes back.
+func (f *Faults) WhileAlive(ctx context.Context, node string, run func(context.Context) error) error {
+	for {
+		if err := f.await(ctx, func() bool { return !f.Dead(node) }); err != nil {
+			return nil
+		}
+		life, end := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() {
+			err := run(life)
+			end() // it ended by itself, unless life did
+			ended <- err
+		}()
+		died := f.await(life, func() bool { return f.Dead(node) }) == nil
+		end()
+		if err := <-ended; !died {
+			return err
+		}
+	}
+}
+
+// await waits until cond holds, which can change with the faults; the error is ctx's.
+func (f *Faults) await(ctx context.Context, cond func() bool) error {
+	for {
+		changed := f.Changed()
+		if cond() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}

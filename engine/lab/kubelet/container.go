@@ -28,6 +28,8 @@ type container struct {
 	alive     bool                             // its program runs
 	listening bool                             // and listens
 	began     time.Time                        // when the newest run started
+	stamped   time.Time                        // the same, by the node's clock
+	warmup    time.Duration                    // until its program listens
 	ended     time.Time                        // and ended
 	run       int                              // counts the runs
 	exited    *corev1.ContainerStateTerminated // how the newest run ended, until the kubelet sees that
@@ -56,14 +58,14 @@ func (c *container) at(t time.Time, next func(now time.Time)) { c.due, c.next = 
 // idle says that nothing happens by itself.
 func (c *container) idle() { c.due, c.next = time.Time{}, nil }
 
-// begin starts the program.
-func (c *container) begin(now time.Time) {
-	c.alive, c.listening, c.began, c.doomed = true, false, now, false
+// begin starts the program; stamp is now by the node's clock.
+func (c *container) begin(now, stamp time.Time) {
+	c.alive, c.listening, c.began, c.stamped, c.doomed = true, false, now, stamp, false
 	c.run++
 }
 
-// exit notes that the program ended.
-func (c *container) exit(now time.Time, code int32) {
+// exit notes that the program ended; stamp is now by the node's clock.
+func (c *container) exit(now, stamp time.Time, code int32) {
 	c.alive, c.listening, c.ended = false, false, now
 	reason := "Completed"
 	if code != 0 {
@@ -71,7 +73,7 @@ func (c *container) exit(now time.Time, code int32) {
 	}
 	c.exited = &corev1.ContainerStateTerminated{
 		ExitCode: code, Reason: reason,
-		StartedAt: metav1.NewTime(c.began).Rfc3339Copy(), FinishedAt: metav1.NewTime(now).Rfc3339Copy(),
+		StartedAt: metav1.NewTime(c.stamped).Rfc3339Copy(), FinishedAt: metav1.NewTime(stamp).Rfc3339Copy(),
 	}
 }
 
@@ -98,9 +100,9 @@ func (c *container) stopProbes() {
 }
 
 // lose notes the end of a container that never ran.
-func (c *container) lose(now time.Time) {
+func (c *container) lose(stamp time.Time) {
 	c.end = &corev1.ContainerStateTerminated{
-		ExitCode: 137, Reason: "ContainerStatusUnknown", FinishedAt: metav1.NewTime(now).Rfc3339Copy(),
+		ExitCode: 137, Reason: "ContainerStatusUnknown", FinishedAt: metav1.NewTime(stamp).Rfc3339Copy(),
 		Message: "The container could not be located when the pod was terminated",
 	}
 }
@@ -124,7 +126,7 @@ func (c *container) status(p *pod) corev1.ContainerStatus {
 		s.State.Terminated = c.end.DeepCopy()
 		s.State.Terminated.ContainerID = s.ContainerID
 	case isRunning:
-		s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.began).Rfc3339Copy()}
+		s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.stamped).Rfc3339Copy()}
 	default:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: c.reason, Message: c.message}
 	}

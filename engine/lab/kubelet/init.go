@@ -50,7 +50,7 @@ func (p *pod) runInit(ctx context.Context, c *container) error {
 	if err := p.sleep(ctx, p.k.o.StartDelay.pick(string(p.uid), fmt.Sprintf("start %s %d", c.spec.Name, c.run))); err != nil {
 		return err
 	}
-	c.begin(p.clock.Now())
+	p.begin(c, p.clock.Now())
 	p.event(c.spec, corev1.EventTypeNormal, "Started", "Container started")
 	c.see()
 	c.seen, c.reason, c.message = running, "", ""
@@ -60,7 +60,7 @@ func (p *pod) runInit(ctx context.Context, c *container) error {
 	if err := p.sleep(ctx, c.program.after); err != nil {
 		return err
 	}
-	c.exit(p.clock.Now(), c.program.code)
+	p.exit(c, p.clock.Now(), c.program.code)
 	if err := p.sleep(ctx, p.noticeDelay(c)); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (p *pod) listenDue() time.Time {
 		if !c.alive || c.listening || !c.program.serves {
 			continue
 		}
-		t := c.began.Add(p.k.o.AppWarmup.pick(string(p.uid), "warmup"))
+		t := c.began.Add(c.warmup)
 		if t.Before(p.listenAgain) {
 			t = p.listenAgain
 		}
@@ -40,7 +40,7 @@ func (p *pod) relisten() {
 	var up []*container
 	for i := range p.containers {
 		c := &p.containers[i]
-		if !c.alive || !c.program.serves || now.Before(c.began.Add(p.k.o.AppWarmup.pick(string(p.uid), "warmup"))) {
+		if !c.alive || !c.program.serves || now.Before(c.began.Add(c.warmup)) {
 			continue
 		}
 		up = append(up, c)

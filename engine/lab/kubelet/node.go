@@ -117,7 +117,7 @@ func (k *Kubelet) node() *corev1.Node {
 
 // nodeStatus is the status now; before keeps the transition times.
 func (k *Kubelet) nodeStatus(before *corev1.NodeStatus) corev1.NodeStatus {
-	now := metav1.NewTime(k.o.Clock.Now()).Rfc3339Copy()
+	now := metav1.NewTime(k.o.Hooks.stamp(k.o.Clock.Now())).Rfc3339Copy()
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("4"),
 		corev1.ResourceMemory: resource.MustParse("8Gi"),
@@ -216,7 +216,7 @@ func (k *Kubelet) heartbeats(ctx context.Context) {
 // renewal needs no read, and NotFound where there can be no Leases.
 func (k *Kubelet) renew(ctx context.Context, have *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	leases := k.o.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	now := metav1.NewMicroTime(k.o.Clock.Now())
+	now := metav1.NewMicroTime(k.o.Hooks.stamp(k.o.Clock.Now()))
 	if have == nil {
 		var err error
 		if have, err = leases.Get(ctx, k.o.Node, metav1.GetOptions{}); apierrors.IsNotFound(err) {

@@ -102,6 +102,9 @@ type Options struct {
 	// The Node's status is written when it changes and every 5 minutes, or
 	// with each heartbeat where the API server has no Leases.
 	Heartbeat time.Duration
+	// Hooks change what happens to pods and what the node's clock shows; none by
+	// default.
+	Hooks Hooks
 }
 
 func (o Options) withDefaults() (Options, error) {

@@ -193,13 +193,13 @@ func (p *pod) start(ctx context.Context) error {
 	for i := range p.containers {
 		p.event(p.containers[i].spec, corev1.EventTypeNormal, "Created", "Container created")
 	}
-	if err := p.sleep(ctx, p.k.o.StartDelay.pick(string(p.uid), "start")); err != nil {
+	if err := p.sleep(ctx, p.k.o.StartDelay.pick(string(p.uid), "start")+p.k.o.Hooks.slower(p.ref(), StartStep)); err != nil {
 		return err
 	}
 	now := p.clock.Now()
 	for i := range p.containers {
 		c := &p.containers[i]
-		c.begin(now)
+		p.begin(c, now)
 		p.event(c.spec, corev1.EventTypeNormal, "Started", "Container started")
 		p.launched(c, p.unnoticed())
 	}
@@ -245,7 +245,8 @@ func (p *pod) adopt() bool {
 	}
 	for i := range p.containers {
 		c, s := &p.containers[i], obj.Status.ContainerStatuses[i]
-		c.begin(s.State.Running.StartedAt.Time)
+		c.begin(s.State.Running.StartedAt.Time, s.State.Running.StartedAt.Time)
+		c.warmup = p.k.o.AppWarmup.pick(string(p.uid), "warmup")
 		c.ready, c.started = s.Ready, s.Started == nil || *s.Started
 		c.restarts, c.last = s.RestartCount, s.LastTerminationState.Terminated
 		p.launched(c, 0)

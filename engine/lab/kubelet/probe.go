@@ -69,6 +69,8 @@ type probe struct {
 	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
 	fail      func(msg string)
 	results   chan<- probeResult
+	hooks     *Hooks
+	pod       PodRef
 
 	ok     bool // as last reported
 	told   bool
@@ -132,6 +134,7 @@ func (p *pod) newProbe(ctx context.Context, c *container, kind probeKind) *probe
 	pr := &probe{
 		kind: kind, spec: kind.of(c.spec), of: c, container: c.spec, nth: c.run, host: p.ips[0].String(), clock: p.clock,
 		started: c.began, ctx: ctx, dial: p.k.o.Sandbox.Dial, results: p.results,
+		hooks: &p.k.o.Hooks, pod: p.ref(),
 		fail: func(msg string) {
 			p.event(c.spec, corev1.EventTypeWarning, "Unhealthy", kind.title()+" probe failed: "+msg)
 		},
@@ -176,7 +179,6 @@ func probePeriod(s *corev1.Probe) time.Duration {
 
 // run probes until ctx ends.
 func (p *probe) run(ctx context.Context) {
-	period := probePeriod(p.spec)
 	t := p.clock.NewTimer(p.first)
 	defer t.Stop()
 	if p.first > 0 {
@@ -196,6 +198,7 @@ func (p *probe) run(ctx context.Context) {
 		}
 		// Counted from the beginning of the run: a slow answer does not make
 		// the period longer.
+		period := p.hooks.probePeriod(p.pod, probePeriod(p.spec))
 		t.Reset(max(0, period-p.clock.Since(began)))
 		select {
 		case <-ctx.Done():
@@ -211,7 +214,7 @@ func (p *probe) tick(ctx context.Context) bool {
 	if p.clock.Since(p.started).Truncate(time.Second) < time.Duration(p.spec.InitialDelaySeconds)*time.Second {
 		return true
 	}
-	err := p.once(ctx)
+	err := p.attempt(ctx)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -246,6 +249,16 @@ func (p *probe) count(ok bool) bool {
 	}
 	p.ok, p.told = ok, true
 	return true
+}
+
+// attempt probes, unless it is said that the probe fails.
+func (p *probe) attempt(ctx context.Context) error {
+	if p.kind == readiness {
+		if err := p.hooks.probeFails(p.pod); err != nil {
+			return err
+		}
+	}
+	return p.once(ctx)
 }
 
 // once probes and returns what failed, nil for success.

@@ -37,7 +37,7 @@ func (p *pod) noticed(c *container, now time.Time) {
 
 // exited: the program has ended by itself. The kubelet sees that at seenAt.
 func (p *pod) exited(c *container, now, seenAt time.Time) {
-	c.exit(now, c.program.code)
+	p.exit(c, now, c.program.code)
 	p.relisten()
 	c.at(seenAt, func(now time.Time) { p.sawEnd(c, now, false) })
 }
@@ -77,7 +77,7 @@ func (p *pod) restart(c *container, now time.Time) {
 		return
 	}
 	c.backOff.next(c.ended, now)
-	d := p.k.o.StartDelay.pick(string(p.uid), fmt.Sprintf("start %s %d", c.spec.Name, c.run))
+	d := p.k.o.StartDelay.pick(string(p.uid), fmt.Sprintf("start %s %d", c.spec.Name, c.run)) + p.k.o.Hooks.slower(p.ref(), StartStep)
 	if c.spec.ImagePullPolicy == corev1.PullAlways {
 		d += p.k.o.PullDelay.pick(string(p.uid), fmt.Sprintf("pull %s %d", c.spec.Name, c.run))
 	}
@@ -96,7 +96,7 @@ func (p *pod) restarted(c *container, now time.Time) {
 	p.event(c.spec, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine", c.spec.Image))
 	p.event(c.spec, corev1.EventTypeNormal, "Created", "Container created")
 	p.event(c.spec, corev1.EventTypeNormal, "Started", "Container started")
-	c.begin(now)
+	p.begin(c, now)
 	p.launched(c, p.noticeDelay(c))
 }
 
@@ -119,12 +119,13 @@ func (p *pod) unhealthy(c *container, kind probeKind, now time.Time) {
 	if pr := kind.of(c.spec); pr != nil && pr.TerminationGracePeriodSeconds != nil {
 		g = time.Duration(*pr.TerminationGracePeriodSeconds) * time.Second
 	}
-	after, killed := stopTime(preStop(c.spec), p.stopDelay(obj), max(time.Second, g))
+	hook, own := p.k.o.Hooks.stop(refOf(obj), preStop(c.spec), p.stopDelay(obj))
+	after, killed := stopTime(hook, own, max(time.Second, g))
 	if c.program.after != forever {
 		after = min(after, max(0, c.began.Add(c.program.after).Sub(now)))
 	}
 	c.at(now.Add(after), func(now time.Time) {
-		c.exit(now, exitCode(killed))
+		p.exit(c, now, exitCode(killed))
 		p.relisten()
 		c.at(now, func(now time.Time) { p.sawEnd(c, now, insist) })
 	})

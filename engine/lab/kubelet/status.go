@@ -56,7 +56,7 @@ func (p *pod) finish() {
 	for i := range p.inits {
 		c := &p.inits[i]
 		if c.alive {
-			c.exit(p.clock.Now(), 137)
+			p.exit(c, p.clock.Now(), 137)
 		}
 		c.see()
 		if c.end != nil {
@@ -72,7 +72,7 @@ func (p *pod) finish() {
 			continue
 		}
 		if c.end == nil {
-			c.lose(p.clock.Now())
+			c.lose(p.k.o.Hooks.stamp(p.clock.Now()))
 		}
 		c.seen = terminated
 		if c.end.ExitCode != 0 {
@@ -110,7 +110,7 @@ func (p *pod) fill(obj *corev1.Pod) {
 		s.HostIPs = append(s.HostIPs, corev1.HostIP{IP: a.String()})
 	}
 	if s.StartTime == nil {
-		t := metav1.NewTime(p.admitted).Rfc3339Copy()
+		t := metav1.NewTime(p.k.o.Hooks.stamp(p.admitted)).Rfc3339Copy()
 		s.StartTime = &t
 	}
 	if len(p.ips) > 0 {
@@ -197,7 +197,7 @@ func (p *pod) setCondition(s *corev1.PodStatus, c corev1.PodCondition) {
 	if old, ok := p.conditions[c.Type]; ok && old.Status == c.Status {
 		c.LastTransitionTime = old.LastTransitionTime
 	} else {
-		c.LastTransitionTime = metav1.NewTime(p.clock.Now()).Rfc3339Copy()
+		c.LastTransitionTime = metav1.NewTime(p.k.o.Hooks.stamp(p.clock.Now())).Rfc3339Copy()
 	}
 	c.ObservedGeneration = s.ObservedGeneration
 	p.conditions[c.Type] = c

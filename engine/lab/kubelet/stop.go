@@ -41,7 +41,8 @@ func (e *ending) update(p *pod, now time.Time) {
 			hook = max(hook, preStop(c.spec))
 		}
 	}
-	after, killed := stopTime(hook, p.stopDelay(obj), grace(obj))
+	hook, own := p.k.o.Hooks.stop(refOf(obj), hook, p.stopDelay(obj))
+	after, killed := stopTime(hook, own, grace(obj))
 	e.at, e.killed = e.since.Add(after), killed
 }
 
@@ -77,7 +78,7 @@ func (e *ending) over(p *pod, now time.Time) bool {
 	for i := range p.containers {
 		c := &p.containers[i]
 		if c.alive {
-			c.exit(now, exitCode(e.killed))
+			p.exit(c, now, exitCode(e.killed))
 		}
 		c.see()
 		if c.end != nil {

@@ -35,6 +35,7 @@ type Cluster struct {
 // addresses of each family, and listeners. It is safe for concurrent use.
 type Node struct {
 	cluster *Cluster
+	number  int // from 1
 	name    string
 	addrs   []netip.Addr
 	pods    []netip.Prefix // one for each of addrs
@@ -102,8 +103,8 @@ func start(ctx context.Context, o Options, path Path) (_ *Cluster, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		n := &Node{cluster: c, name: name, addrs: o.nodeAddrs(i + 1), pods: o.podCIDRs(i + 1), ns: -1}
-		n.pool = newPool(n.pods)
+		n := &Node{cluster: c, number: i + 1, name: name, addrs: o.nodeAddrs(i + 1), pods: o.podCIDRs(i + 1), ns: -1}
+		n.pool = newPool(n.pods, o.reuse(name))
 		c.nodes = append(c.nodes, n)
 		if err := n.start(i+1, fabric); err != nil {
 			return nil, fmt.Errorf("make node %s: %w", name, err)

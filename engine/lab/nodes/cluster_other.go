@@ -77,3 +77,6 @@ func (*Cluster) SetTargetUDPPorts([]int32) {}
 
 // Close does nothing.
 func (*Node) Close(string) {}
+
+// Cut fails.
+func (*Node) Cut(bool) error { return errNoNamespaces }

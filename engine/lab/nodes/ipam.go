@@ -3,6 +3,7 @@ package nodes
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // pool hands out a node's pod addresses, the one that has been free for the
@@ -13,12 +14,15 @@ type pool struct {
 	cidrs []netip.Prefix
 	free  []uint32 // numbers within the ranges; the front is next
 	owner map[string]uint32
+	// atOnce, when set, tells whether an address that is given back is the next one
+	// to be given out.
+	atOnce func() bool
 }
 
 // newPool serves as much of each range as a /24 has without its network address,
 // .1 (a bridge's on real nodes) and its broadcast address.
-func newPool(cidrs []netip.Prefix) *pool {
-	p := &pool{cidrs: cidrs, owner: map[string]uint32{}}
+func newPool(cidrs []netip.Prefix, atOnce func() bool) *pool {
+	p := &pool{cidrs: cidrs, atOnce: atOnce, owner: map[string]uint32{}}
 	for i := uint32(2); i < 255; i++ {
 		p.free = append(p.free, i)
 	}
@@ -48,6 +52,10 @@ func (p *pool) take(uid string) ([]netip.Addr, error) {
 func (p *pool) release(uid string) {
 	if a, ok := p.owner[uid]; ok {
 		delete(p.owner, uid)
+		if p.atOnce != nil && p.atOnce() {
+			p.free = slices.Insert(p.free, 0, a)
+			return
+		}
 		p.free = append(p.free, a)
 	}
 }

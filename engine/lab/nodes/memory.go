@@ -23,12 +23,14 @@ type Memory struct {
 	closed  bool
 	targets []int32
 	pods    map[string]memoryPod // by UID
+	cut     map[string]bool      // nodes that nothing reaches
 }
 
 type memoryPod struct {
 	name     string
 	ips      []netip.Addr
 	declared []int32
+	node     string
 }
 
 // MemoryNode is one node of a Memory.
@@ -49,10 +51,10 @@ func StartInMemory(o Options) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Memory{pods: map[string]memoryPod{}}
+	m := &Memory{pods: map[string]memoryPod{}, cut: map[string]bool{}}
 	for i, name := range o.Names {
 		cidrs := o.podCIDRs(i + 1)
-		m.nodes = append(m.nodes, &MemoryNode{cluster: m, name: name, addrs: o.nodeAddrs(i + 1), cidrs: cidrs, pool: newPool(cidrs)})
+		m.nodes = append(m.nodes, &MemoryNode{cluster: m, name: name, addrs: o.nodeAddrs(i + 1), cidrs: cidrs, pool: newPool(cidrs, o.reuse(name))})
 	}
 	return m, nil
 }
@@ -128,7 +130,7 @@ func (n *MemoryNode) Listen(uid, name string, ips []netip.Addr, ports []int32) e
 	if m.closed {
 		return fmt.Errorf("node %s is closed", n.name)
 	}
-	m.pods[uid] = memoryPod{name, slices.Clone(ips), slices.Clone(ports)}
+	m.pods[uid] = memoryPod{name, slices.Clone(ips), slices.Clone(ports), n.name}
 	return nil
 }
 
@@ -152,6 +154,15 @@ func (n *MemoryNode) Dial(ctx context.Context, network, addr string) (net.Conn, 
 	}
 	m := n.cluster
 	m.mu.Lock()
+	cut := m.cut[n.name]
+	for _, p := range m.pods {
+		cut = cut || m.cut[p.node] && slices.Contains(p.ips, to.Addr())
+	}
+	if cut {
+		m.mu.Unlock()
+		<-ctx.Done()
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: net.TCPAddrFromAddrPort(to), Err: ctx.Err()}
+	}
 	defer m.mu.Unlock()
 	for uid, p := range m.pods {
 		if !slices.Contains(p.ips, to.Addr()) || !slices.Contains(p.declared, int32(to.Port())) && !slices.Contains(m.targets, int32(to.Port())) {
@@ -162,4 +173,13 @@ func (n *MemoryNode) Dial(ctx context.Context, network, addr string) (net.Conn, 
 		return client, nil
 	}
 	return nil, &net.OpError{Op: "dial", Net: network, Addr: net.TCPAddrFromAddrPort(to), Err: syscall.ECONNREFUSED}
+}
+
+// Cut takes the node off the network, or puts it back: meanwhile what connects to its
+// pods, or from it, hears nothing.
+func (n *MemoryNode) Cut(off bool) error {
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
+	n.cluster.cut[n.name] = off
+	return nil
 }

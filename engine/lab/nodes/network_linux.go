@@ -181,15 +181,20 @@ func routeToNode(fabric *netlink.Handle, n int, addr netip.Addr, pods netip.Pref
 	if err := neighbour(fabric, i, addr, at); err != nil {
 		return err
 	}
-	for _, r := range []*netlink.Route{
-		{LinkIndex: i, Dst: ipNet(netip.PrefixFrom(addr, addr.BitLen())), Scope: netlink.SCOPE_LINK},
-		{LinkIndex: i, Dst: ipNet(pods), Gw: addr.AsSlice(), Flags: int(netlink.FLAG_ONLINK)},
-	} {
+	for _, r := range routesToNode(i, addr, pods) {
 		if err := fabric.RouteAdd(r); err != nil {
 			return fmt.Errorf("route %s to node %d: %w", r.Dst, n, err)
 		}
 	}
 	return nil
+}
+
+// routesToNode are the fabric's ways to a node and its pods over its link.
+func routesToNode(link int, addr netip.Addr, pods netip.Prefix) []*netlink.Route {
+	return []*netlink.Route{
+		{LinkIndex: link, Dst: ipNet(netip.PrefixFrom(addr, addr.BitLen())), Scope: netlink.SCOPE_LINK},
+		{LinkIndex: link, Dst: ipNet(pods), Gw: addr.AsSlice(), Flags: int(netlink.FLAG_ONLINK)},
+	}
 }
 
 // joinFabric is the node's side of link: its addresses and the ways out. The

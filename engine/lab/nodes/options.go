@@ -59,6 +59,10 @@ type Options struct {
 	// Path forces one way; when empty, PathRouted is tried and PathLocal
 	// taken where links or forwarding are refused.
 	Path Path
+	// ReuseAtOnce, when set, tells whether a node gives out the address that was given
+	// back last, in the place of the one that has been free for the longest. It is
+	// asked with each address that is given back.
+	ReuseAtOnce func(node string) bool
 	// Failed, when set, is told what could not be done after the fact: a port
 	// of an open pod that SetTargetPorts could not open. Safe for concurrent
 	// use.
@@ -122,6 +126,14 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("unknown path %q: use %q or %q", o.Path, PathRouted, PathLocal)
 	}
 	return o, nil
+}
+
+// reuse is ReuseAtOnce for one node.
+func (o Options) reuse(node string) func() bool {
+	if o.ReuseAtOnce == nil {
+		return nil
+	}
+	return func() bool { return o.ReuseAtOnce(node) }
 }
 
 // add returns the n-th address after a, which must not cross 32 bits.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
@@ -30,7 +32,8 @@ type nodeLifecycle struct {
 	clock  clock.PassiveClock
 	caches *sharedCaches
 	events record.EventRecorder
-	grace  time.Duration
+	grace  atomic.Int64 // nanoseconds
+	usual  time.Duration
 	queue  *queue
 
 	mu   sync.Mutex
@@ -45,10 +48,11 @@ type nodeSign struct {
 }
 
 func newNodeLifecycle(o Options, caches *sharedCaches, events record.EventRecorder) *nodeLifecycle {
-	c := &nodeLifecycle{client: o.Client, clock: o.Clock, caches: caches, events: events, grace: o.NodeGrace, seen: map[string]*nodeSign{}}
-	if c.grace <= 0 {
-		c.grace = defaultNodeGrace
+	c := &nodeLifecycle{client: o.Client, clock: o.Clock, caches: caches, events: events, usual: o.NodeGrace, seen: map[string]*nodeSign{}}
+	if c.usual <= 0 {
+		c.usual = defaultNodeGrace
 	}
+	c.grace.Store(int64(c.usual))
 	c.queue = newQueue("node-lifecycle", o.Clock, c.sync)
 	on(caches, caches.nodes,
 		func(n *corev1.Node) { c.queue.Add(n.Name) },
@@ -76,6 +80,23 @@ func (c *nodeLifecycle) podSeen(p *corev1.Pod) {
 	n, err := c.caches.nodeLister.Get(p.Spec.NodeName)
 	if err != nil || !nodeReady(n) || len(n.Spec.Taints) > 0 {
 		c.queue.Add(p.Spec.NodeName)
+	}
+}
+
+// setGrace changes for how long nodes may be silent; 0 is the usual time.
+func (c *nodeLifecycle) setGrace(d time.Duration) {
+	if d <= 0 {
+		d = c.usual
+	}
+	if c.grace.Swap(int64(d)) == int64(d) {
+		return
+	}
+	nodes, err := c.caches.nodeLister.List(labels.Everything())
+	if err != nil {
+		return // a cache in memory
+	}
+	for _, n := range nodes {
+		c.queue.Add(n.Name)
 	}
 }
 
@@ -126,7 +147,7 @@ func (c *nodeLifecycle) patience(n *corev1.Node) time.Duration {
 		s.at = now
 	}
 	s.lease, s.status = latest(s.lease, lease), latest(s.status, status)
-	return s.at.Add(c.grace).Sub(now)
+	return s.at.Add(time.Duration(c.grace.Load())).Sub(now)
 }
 
 func readyCondition(n *corev1.Node) *corev1.NodeCondition {

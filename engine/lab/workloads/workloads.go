@@ -42,6 +42,7 @@ type Controllers struct {
 	oneWorker map[*queue]bool
 	once      sync.Once
 	wiring    error
+	lifecycle *nodeLifecycle
 }
 
 // New wires the controllers to shared informers; nothing runs before Run.
@@ -62,6 +63,8 @@ func New(opts Options) *Controllers {
 		return c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
 	}
 	shared := newSharedCaches(c.factory)
+	lifecycle := newNodeLifecycle(opts, shared, recorder("node-controller"))
+	c.lifecycle = lifecycle
 	sched := newScheduler(opts.Client, opts.Clock, shared, recorder("default-scheduler"))
 	c.queues = []*queue{
 		newDeploymentController(opts.Client, opts.Clock, shared, recorder("deployment-controller")).queue,
@@ -69,7 +72,7 @@ func New(opts Options) *Controllers {
 		newStatefulSetController(opts.Client, opts.Clock, shared, recorder("statefulset-controller")).queue,
 		newDaemonSetController(opts.Client, opts.Clock, shared, recorder("daemonset-controller")).queue,
 		newJobController(opts.Client, opts.Clock, shared, recorder("job-controller")).queue,
-		newNodeLifecycle(opts, shared, recorder("node-controller")).queue,
+		lifecycle.queue,
 		newGarbageCollector(opts.Client, opts.Clock, shared).queue,
 		newPodCollector(opts.Client, opts.Clock, shared).queue,
 		sched.queue,
@@ -78,6 +81,10 @@ func New(opts Options) *Controllers {
 	c.oneWorker = map[*queue]bool{sched.queue: true}
 	return c
 }
+
+// SetNodeGrace changes for how long a node may be silent before it counts as not ready;
+// 0 means Options.NodeGrace. Safe for concurrent use.
+func (c *Controllers) SetNodeGrace(d time.Duration) { c.lifecycle.setGrace(d) }
 
 // withoutManagedFields takes away what is most of an object's memory and what no
 // controller reads; an update that leaves it out keeps the server's.
