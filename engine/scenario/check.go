@@ -49,8 +49,11 @@ type Check struct {
 	Together *Length `yaml:"together"`
 	// LeftOut are the nodes that count no more, because they are not ready.
 	LeftOut List `yaml:"leftOut"`
-	// Fallback: some node routes to pods that are terminating, because nothing is ready.
-	Unready *Count `yaml:"unready"` // pods that are selected, run and are not ready
+	// Unready is how many pods are selected and not ready, though not on their way out.
+	Unready *Count `yaml:"unready"`
+	// Answering is how many endpoints that can answer the worst node had at the worst
+	// moment.
+	Answering *Count `yaml:"answering"`
 }
 
 // SlicesCheck is about the Service's EndpointSlices now.
@@ -75,8 +78,8 @@ type PathFilter struct {
 	Op     string `yaml:"op"`
 	Cause  string `yaml:"cause"`
 	Status string `yaml:"status"`
-	Pod    string `yaml:"pod"` // its name
-	By     string `yaml:"by"`  // part of it
+	Pod    string `yaml:"pod"`  // its name
+	By     string `yaml:"by"`   // part of it
 	Node   string `yaml:"node"` // the pod's
 }
 

@@ -52,6 +52,8 @@ type Step struct {
 	Clear List `yaml:"clear"`
 	// Traffic sets the rate of connections.
 	Traffic *int `yaml:"traffic"`
+	// Controller runs a custom controller from here to the end.
+	Controller *Controller `yaml:"controller"`
 	// Wait waits until everything is "converged" (and the workloads settled), or for
 	// a length of time.
 	Wait string `yaml:"wait"`
@@ -246,7 +248,7 @@ func (s *Step) verbs() (out []string) {
 	}{
 		{"chapter", s.Chapter != ""}, {"say", s.Say != ""}, {"kubectl", s.Kubectl != ""}, {"deploy", s.Deploy != nil},
 		{"apply", s.Apply != ""}, {"fault", len(s.Fault) > 0}, {"clear", len(s.Clear) > 0}, {"traffic", s.Traffic != nil},
-		{"wait", s.Wait != ""}, {"until", s.Until != nil}, {"mark", s.Mark != ""}, {"expect", s.Expect != nil},
+		{"controller", s.Controller != nil}, {"wait", s.Wait != ""}, {"until", s.Until != nil}, {"mark", s.Mark != ""}, {"expect", s.Expect != nil},
 	} {
 		if v.set {
 			out = append(out, v.name)
@@ -259,7 +261,7 @@ func (s *Step) validate(marks []string) error {
 	switch verbs := s.verbs(); len(verbs) {
 	case 1:
 	case 0:
-		return errors.New("it does nothing: give it one of chapter, say, kubectl, deploy, apply, fault, clear, traffic, wait, until, mark, expect")
+		return errors.New("it does nothing: give it one of chapter, say, kubectl, deploy, apply, fault, clear, traffic, controller, wait, until, mark, expect")
 	default:
 		return fmt.Errorf("it has %s: a step does one thing, so make steps of them", strings.Join(verbs, " and "))
 	}
@@ -280,6 +282,8 @@ func (s *Step) validate(marks []string) error {
 		return err
 	case s.Deploy != nil:
 		return s.Deploy.validate()
+	case s.Controller != nil:
+		return s.Controller.validate()
 	case s.Traffic != nil && (*s.Traffic < 0 || *s.Traffic > MaxTraffic):
 		return fmt.Errorf("traffic: %d: choose 0 to %d connections a second", *s.Traffic, MaxTraffic)
 	case s.Wait != "" && s.Wait != waitConverged:

@@ -119,6 +119,7 @@ func (c *Check) parts() (out []part) {
 	add(c.Lag != nil, "lag", service(judgeLag))
 	add(c.Risk != nil, "risk", service(judgeRisk))
 	add(c.Together != nil, "old and new together", service(judgeTogether))
+	add(c.Answering != nil, "answering", service(judgeAnswering))
 	add(len(c.Findings) > 0, "findings", func(ct *court) (string, bool) { return ct.codes(c.Findings, true) })
 	add(len(c.Without) > 0, "without", func(ct *court) (string, bool) { return ct.codes(c.Without, false) })
 	add(c.Connections != nil, "connections", service(judgeConnections))
@@ -269,6 +270,15 @@ func judgeTogether(s *timeline.Service, ct *court) (string, bool) {
 		worst = max(worst, t.Length(ct.snap.Now))
 	}
 	return ct.check.Together.of(worst)
+}
+
+func judgeAnswering(s *timeline.Service, ct *court) (string, bool) {
+	low := s.Capacity(later(ct.since, ct.snap.First), ct.snap.Now).Answering
+	if low == nil {
+		return "no node's rules are known", false
+	}
+	text, ok := ct.check.Answering.of(low.Answering)
+	return fmt.Sprintf("%s at worst, on %s for %s", text, low.Node, round(low.For)), ok
 }
 
 func later(a, b time.Time) time.Time {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/engine/lab/faults"
 	"github.com/kconverge/kconverge/engine/live"
@@ -99,6 +101,9 @@ type player struct {
 	chapter string
 	begun   bool // a chapter has
 	outcome Outcome
+	// beside is what goes on beside the steps, until besideCtx ends with them.
+	beside    errgroup.Group
+	besideCtx context.Context
 }
 
 // Play plays a scenario to its end. The error is what kept it from going on; what was
@@ -111,7 +116,7 @@ func Play(ctx context.Context, o Options) (*Outcome, error) {
 	return &p.outcome, nil
 }
 
-func (p *player) play(ctx context.Context) error {
+func (p *player) play(ctx context.Context) (err error) {
 	s := p.o.Scenario
 	if s.Kernel && p.o.Lab.Refused() != nil {
 		return fmt.Errorf("%w: %w", ErrNoPackets, p.o.Lab.Refused())
@@ -124,6 +129,9 @@ func (p *player) play(ctx context.Context) error {
 		return err
 	}
 	p.client = c
+	var stop context.CancelFunc
+	p.besideCtx, stop = context.WithCancel(ctx)
+	defer func() { stop(); err = errors.Join(err, p.beside.Wait()) }()
 	defer p.narrate(&collect.Narration{Ended: true})
 	if s.About != "" {
 		p.say(s.About)
@@ -178,6 +186,9 @@ func (p *player) step(ctx context.Context, s *Step) (goOn bool, err error) {
 	case s.Traffic != nil:
 		p.tell(LineDo, fmt.Sprintf("traffic %d/s", *s.Traffic), "")
 		return true, p.o.Lab.SetTraffic(ctx, by, *s.Traffic)
+	case s.Controller != nil:
+		p.tell(LineDo, "controller of "+s.Controller.Gate, "")
+		p.beside.Go(func() error { return p.client.control(p.besideCtx, s.Controller) })
 	case s.Mark != "":
 		p.marks[s.Mark] = time.Now()
 	case s.Wait != "":
