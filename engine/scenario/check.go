@@ -133,7 +133,9 @@ type StepsCheck struct {
 	Node       string `yaml:"node"`
 	Step       string `yaml:"step"`
 	Count      *Count `yaml:"count"`
-	// Took is how long the longest took.
+	// Anywhere: of all Services, and not of the check's alone.
+	Anywhere bool `yaml:"anywhere"`
+	// Took is how long the longest took: of started, the wait in the queue.
 	Took *Length `yaml:"took"`
 	// Queue is how long the queue was at most.
 	Queue *Count `yaml:"queue"`

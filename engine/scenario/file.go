@@ -28,8 +28,11 @@ type Scenario struct {
 	// the start; 0 for none.
 	Traffic int `yaml:"traffic"`
 	// Kernel: it needs real network namespaces, because packets must flow.
-	Kernel bool   `yaml:"kernel"`
-	Steps  []Step `yaml:"steps"`
+	Kernel bool `yaml:"kernel"`
+	// Heavy: it takes minutes and much memory, so that tests play it in the long run
+	// alone.
+	Heavy bool   `yaml:"heavy"`
+	Steps []Step `yaml:"steps"`
 }
 
 // Step is one thing to do. Exactly one of the fields of the first group is set; those
@@ -84,6 +87,8 @@ type Deploy struct {
 	// Probe is the period of a readiness probe over HTTP, in whole seconds; none
 	// when 0.
 	Probe Duration `yaml:"probe"`
+	// Failures is how many probes in a row must fail; 3 when 0.
+	Failures int32 `yaml:"failures"`
 	// Grace is the termination grace period (30 s), Serve for how long the program
 	// goes on serving after SIGTERM (1 s; "0s" for not at all), PreStop a sleep
 	// before that.

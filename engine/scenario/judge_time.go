@@ -112,12 +112,14 @@ func lags(p *timeline.Path, want *LagCheck, now time.Time) (out []lag) {
 	return out
 }
 
-// marksOf are the marks of a kind since the check's mark, those of the Service and
-// those of none.
-func (ct *court) marksOf(kind string) (out []timeline.Mark) {
+// marksOf are the marks of a kind since the check's mark: those of no Service, and
+// those of the check's or of all.
+func (ct *court) marksOf(kind string, anywhere bool) (out []timeline.Mark) {
 	lists := [][]timeline.Mark{ct.snap.Marks}
-	if ct.svc != nil {
-		lists = append(lists, ct.svc.Marks)
+	for _, s := range ct.snap.Services {
+		if anywhere || s == ct.svc {
+			lists = append(lists, s.Marks)
+		}
 	}
 	for _, list := range lists {
 		for _, m := range list {
@@ -133,7 +135,7 @@ func judgeReconcile(ct *court) (string, bool) {
 	want := ct.check.Reconcile
 	n, queue := 0, 0
 	var took time.Duration
-	for _, m := range ct.marksOf("reconcile") {
+	for _, m := range ct.marksOf("reconcile", want.Anywhere) {
 		step, ok := m.Step.(*collect.ReconcileStep)
 		if !ok || want.Controller != "" && step.Controller != want.Controller {
 			continue
@@ -151,7 +153,7 @@ func judgeSyncs(ct *court) (string, bool) {
 	want := ct.check.Syncs
 	n := 0
 	var took time.Duration
-	for _, m := range ct.marksOf("sync") {
+	for _, m := range ct.marksOf("sync", true) {
 		step, ok := m.Step.(*collect.SyncStep)
 		if !ok || want.Node != "" && step.Node != want.Node || want.Step != "" && step.Step != want.Step {
 			continue
@@ -175,7 +177,7 @@ func steps(want *StepsCheck, n int, took time.Duration, queue int) (string, bool
 func judgeEvents(ct *court) (string, bool) {
 	want := ct.check.Events
 	n := 0
-	for _, m := range ct.marksOf("event") {
+	for _, m := range ct.marksOf("event", false) {
 		if e, ok := m.Step.(*collect.KubeEvent); ok && e.Reason == want.Reason {
 			n++
 		}

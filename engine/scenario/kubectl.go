@@ -39,7 +39,7 @@ func checkKubectl(line string) error {
 	if err := checkPlaces(line); err != nil {
 		return fmt.Errorf("kubectl: %w", err)
 	}
-	_, err := parseKubectl(line)
+	_, err := parseKubectl(place.ReplaceAllString(line, "1"))
 	return err
 }
 
@@ -86,7 +86,10 @@ func parseKubectl(line string) (*command, error) {
 		return nil, fmt.Errorf("kubectl: %q is not among what a scenario can do: %s, and apply as a step of its own", rest[0], kubectlVerbs)
 	}
 	if c.verb == "cordon" || c.verb == "uncordon" {
-		c.kind, c.names = "node", rest
+		c.kind, c.names, rest = "node", rest, nil
+		if len(c.names) == 0 {
+			return nil, fmt.Errorf("kubectl %s: which node?", c.verb)
+		}
 	} else if rest, err = c.objects(rest); err != nil {
 		return nil, err
 	}

@@ -55,3 +55,12 @@ func Open(what string) (*Scenario, error) {
 	}
 	return nil, fmt.Errorf("scenario: %w", err)
 }
+
+// Text is the file of a scenario that comes with the program.
+func Text(name string) (string, error) {
+	content, err := files.ReadFile("scenarios/" + name + ".yaml")
+	if err != nil {
+		return "", fmt.Errorf("no scenario is called %q: kconverge lab scenarios lists them", name)
+	}
+	return string(content), nil
+}

@@ -124,7 +124,7 @@ func (d *Deploy) template() corev1.PodTemplateSpec {
 	if d.Probe > 0 {
 		c.ReadinessProbe = &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(podPort)}},
-			PeriodSeconds: int32(time.Duration(d.Probe) / time.Second),
+			PeriodSeconds: int32(time.Duration(d.Probe) / time.Second), FailureThreshold: d.Failures,
 		}
 	}
 	if d.PreStop > 0 {
