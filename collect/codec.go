@@ -45,6 +45,9 @@ func init() {
 		func() Payload { return new(ClockBound) },
 		func() Payload { return new(RulesPast) },
 		func() Payload { return new(Fault) },
+		func() Payload { return new(Connections) },
+		func() Payload { return new(ConnectionFailed) },
+		func() Payload { return new(Narration) },
 	} {
 		payloadTypes[mk().Type()] = mk
 	}

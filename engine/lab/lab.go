@@ -14,6 +14,7 @@ import (
 	"github.com/kconverge/kconverge/engine/lab/controlplane"
 	"github.com/kconverge/kconverge/engine/lab/faults"
 	"github.com/kconverge/kconverge/engine/lab/nodes"
+	"github.com/kconverge/kconverge/engine/lab/traffic"
 	"github.com/kconverge/kconverge/engine/rulesync"
 )
 
@@ -32,6 +33,9 @@ type Options struct {
 	Guard func(pgid int) (done func())
 	// Seed starts the cluster with the Deployment and Service "web".
 	Seed bool
+	// Traffic is how many connections a second each node opens to each Service port
+	// from the start; 0 for none. See SetTraffic.
+	Traffic int
 	// Dataplane is the layout of the nodes' rules; default kube-proxy's.
 	Dataplane rulesync.Dataplane
 	// Kubeconfig, when set, is called once with the content of a kubeconfig
@@ -57,16 +61,17 @@ type Lab struct {
 	// noIPv6 is why the cluster has IPv4 alone, nil when it is dual-stack.
 	noIPv6 error
 
-	ready  chan struct{} // closed when client, sink, net and vouch are set
-	failed chan struct{} // closed when Run ended before that
-	once   sync.Once
-	err    error
-	client kubernetes.Interface
-	own    kubernetes.Interface // for what no fault meets
-	faults *faults.Faults
-	sink   collect.Sink
-	net    *nodes.Cluster // nil in memory
-	vouch  []collect.Voucher
+	ready   chan struct{} // closed when client, sink, net and vouch are set
+	failed  chan struct{} // closed when Run ended before that
+	once    sync.Once
+	err     error
+	client  kubernetes.Interface
+	own     kubernetes.Interface // for what no fault meets
+	faults  *faults.Faults
+	sink    collect.Sink
+	net     *nodes.Cluster // nil in memory
+	vouch   []collect.Voucher
+	traffic *traffic.Traffic // nil in memory
 }
 
 // New returns a Lab that Run starts.

@@ -240,6 +240,11 @@ func (l *Lab) parts(plane controlPlane, base *ground, sink collect.Sink) (parts 
 		registered = append(registered, agent.Registered())
 		parts = append(parts, part{"kubelet of " + n.Name(), l.whileAlive(n.Name(), agent.Run)}, part{"rule sync of " + n.Name(), l.whileAlive(n.Name(), sync)})
 	}
+	if p, err := l.trafficPart(base, sink); err != nil {
+		return nil, nil, err
+	} else if p != nil {
+		parts = append(parts, *p)
+	}
 	parts = append(parts, l.faultParts(clients, base, feeds)...)
 	parts = append(parts, part{"target ports", func(ctx context.Context) error { return followTargetPorts(ctx, clients.own, base.ports) }})
 	return parts, registered, nil

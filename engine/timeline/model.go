@@ -36,7 +36,8 @@ type Model struct {
 	probes    map[string]*podProbes // by pod UID
 	podByIP   map[addr]*podState    // who was given an address last
 	marks     series[Mark]
-	faults    []Fault // by their beginning; snapshots share it
+	faults    []Fault            // by their beginning; snapshots share it
+	narration *collect.Narration // the last one, nil before any and after the last
 	standing  standing
 	reconcile *collect.ReconcileStep
 
@@ -131,24 +132,27 @@ func (m *Model) ReorderWindow() time.Duration { return m.buf.window }
 
 // handlers say what is done about each payload, by its wire name.
 var handlers = map[string]func(*change){
-	(*collect.Pod)(nil).Type():           (*change).onPod,
-	(*collect.Service)(nil).Type():       (*change).onService,
-	(*collect.EndpointSlice)(nil).Type(): (*change).onSlice,
-	(*collect.Endpoints)(nil).Type():     (*change).onEndpoints,
-	(*collect.Node)(nil).Type():          (*change).onNode,
-	(*collect.Workload)(nil).Type():      (*change).onWorkload,
-	(*collect.KubeEvent)(nil).Type():     (*change).onKubeEvent,
-	(*collect.Rules)(nil).Type():         (*change).onRules,
-	(*collect.Vouch)(nil).Type():         (*change).onVouch,
-	(*collect.SourceState)(nil).Type():   (*change).onSourceState,
-	(*collect.Gap)(nil).Type():           (*change).onGap,
-	(*collect.Action)(nil).Type():        (*change).onAction,
-	(*collect.Fault)(nil).Type():         (*change).onFault,
-	(*collect.ReconcileStep)(nil).Type(): (*change).onReconcileStep,
-	(*collect.SyncStep)(nil).Type():      (*change).onSyncStep,
-	(*collect.ClockBound)(nil).Type():    (*change).onClockBound,
-	(*collect.AgentState)(nil).Type():    (*change).onAgentState,
-	(*collect.ProxyState)(nil).Type():    (*change).onProxyState,
+	(*collect.Pod)(nil).Type():              (*change).onPod,
+	(*collect.Service)(nil).Type():          (*change).onService,
+	(*collect.EndpointSlice)(nil).Type():    (*change).onSlice,
+	(*collect.Endpoints)(nil).Type():        (*change).onEndpoints,
+	(*collect.Node)(nil).Type():             (*change).onNode,
+	(*collect.Workload)(nil).Type():         (*change).onWorkload,
+	(*collect.KubeEvent)(nil).Type():        (*change).onKubeEvent,
+	(*collect.Rules)(nil).Type():            (*change).onRules,
+	(*collect.Vouch)(nil).Type():            (*change).onVouch,
+	(*collect.SourceState)(nil).Type():      (*change).onSourceState,
+	(*collect.Gap)(nil).Type():              (*change).onGap,
+	(*collect.Action)(nil).Type():           (*change).onAction,
+	(*collect.Fault)(nil).Type():            (*change).onFault,
+	(*collect.Connections)(nil).Type():      (*change).onConnections,
+	(*collect.ConnectionFailed)(nil).Type(): (*change).onConnectionFailed,
+	(*collect.Narration)(nil).Type():        (*change).onNarration,
+	(*collect.ReconcileStep)(nil).Type():    (*change).onReconcileStep,
+	(*collect.SyncStep)(nil).Type():         (*change).onSyncStep,
+	(*collect.ClockBound)(nil).Type():       (*change).onClockBound,
+	(*collect.AgentState)(nil).Type():       (*change).onAgentState,
+	(*collect.ProxyState)(nil).Type():       (*change).onProxyState,
 }
 
 // change is one event being applied.

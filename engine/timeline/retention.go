@@ -121,6 +121,8 @@ func (s *service) retain(cut time.Time) {
 	trimSteps(&s.specs, cut, func(c specChange) time.Time { return c.at })
 	trimBefore(&s.dropped, cut, func(d droppedPlane) time.Time { return d.at })
 	trimBefore(&s.marks, cut, func(x Mark) time.Time { return x.At })
+	trimBefore(&s.conns, cut, func(x ConnectionCount) time.Time { return x.To })
+	trimBefore(&s.failures, cut, func(x ConnectionFailure) time.Time { return x.Began })
 	n := 0
 	for n < len(s.episodes.items) && !s.episodes.items[n].End.IsZero() && s.episodes.items[n].End.Before(cut) {
 		n++

@@ -65,6 +65,8 @@ type service struct {
 	diffs     int // differences in slices and rules
 	episodes  series[Episode]
 	marks     series[Mark]
+	conns     series[ConnectionCount]
+	failures  series[ConnectionFailure]
 
 	// stallsAt is when the next difference outgrows its budget, growing
 	// whether a risk in the view does: both make the view age.

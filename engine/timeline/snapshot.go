@@ -15,7 +15,7 @@ func (m *Model) Snapshot() *Snapshot {
 	s := &Snapshot{
 		Session: m.session, Seq: m.seq, Now: m.now, First: m.first,
 		Watermark: m.watermark(), Sources: m.sourceViews(),
-		Marks: m.marks.view(), Faults: m.faults, Reconciler: m.reconcile, Dropped: m.dropped,
+		Marks: m.marks.view(), Faults: m.faults, Narration: m.narration, Reconciler: m.reconcile, Dropped: m.dropped,
 		MaxInversion: m.inv.max, MaxResourceVersion: m.maxRV, Workloads: m.workloadViews(),
 		Budgets: m.opt.Budgets, Unselected: m.unselected(),
 	}
@@ -47,6 +47,7 @@ func (s *service) viewNow() *Service {
 		Coverage: s.m.coverageOf(s, why == ""), Workloads: s.workloads(),
 		Wanted: s.wanted.view(), Pods: s.trackViews(), SliceList: s.sliceViews(),
 		Episodes: s.episodeViews(), Marks: s.marks.view(), Facts: s.facts(),
+		Connections: s.conns.view(), Failures: s.failures.view(),
 		specs: s.specs.view(), dropped: s.dropped.view(), hist: s.m.historyNow(),
 	}
 	v.Slices = s.slices.viewNow(s.m)

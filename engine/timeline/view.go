@@ -139,6 +139,10 @@ type Service struct {
 	Episodes  []Episode // by start
 	Marks     []Mark    // those of the Service
 	Facts     Facts
+	// Connections are those that the lab's traffic opened, by their end, and Failures
+	// each of those that failed, by its beginning.
+	Connections []ConnectionCount
+	Failures    []ConnectionFailure
 
 	// What At needs beside these.
 	specs   []specChange
@@ -245,6 +249,8 @@ type Snapshot struct {
 	Marks    []Mark // those of no Service
 	// Faults are those of the lab, by their beginning. Not to be changed.
 	Faults []Fault
+	// Narration is what a script tells now, nil when none does. Not to be changed.
+	Narration *collect.Narration
 	// Reconciler is the last step of the embedded reconciler, nil without.
 	Reconciler *collect.ReconcileStep
 	// Dropped counts events lost between sources and the model.
