@@ -37,6 +37,7 @@ func init() {
 		func() Payload { return new(Session) },
 		func() Payload { return new(Action) },
 		func() Payload { return new(ReconcileStep) },
+		func() Payload { return new(ControllerState) },
 		func() Payload { return new(SyncStep) },
 		func() Payload { return new(Advance) },
 		func() Payload { return new(AgentState) },

@@ -33,6 +33,7 @@ func TestEveryPayloadSurvivesTheCodec(t *testing.T) {
 		&Session{Kind: "lab", Name: "lab", Started: at},
 		&Action{Text: "scale web 4→7"},
 		&ReconcileStep{Controller: "endpointslice", Step: "wrote", Took: time.Millisecond},
+		&ControllerState{Workers: 5, Resync: 12 * time.Hour, NextResync: at},
 		&SyncStep{Node: "node-1", Step: "committed", Generation: 77},
 		&Advance{},
 		&AgentState{Node: "node-1", Version: "v1", Instance: "a1b2", Started: at, Uptime: time.Second, Heartbeat: 10 * time.Second, Keyframe: time.Minute, Clock: NodeClock{Synchronised: true, MaxError: time.Millisecond, Boot: "b"}},

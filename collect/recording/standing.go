@@ -71,7 +71,7 @@ func (s *Standing) Apply(e collect.Event) {
 		} else {
 			delete(s.gaps, e.Source)
 		}
-	case *collect.SourceState, *collect.Vouch, *collect.AgentState, *collect.ProxyState, *collect.ClockBound:
+	case *collect.ControllerState, *collect.SourceState, *collect.Vouch, *collect.AgentState, *collect.ProxyState, *collect.ClockBound:
 		s.words[wordKey{e.Source, p.Type()}] = e
 	default:
 		k := objectKey{e.Source, e.Object}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kconverge/kconverge/collect"
 )
 
 // tuning is what can be changed while the controllers run.
@@ -29,6 +31,13 @@ func (r *Reconciler) SetWorkers(n int) {
 	for _, l := range r.tune.loops {
 		l.places.set(n)
 	}
+	r.tune.tell()
+}
+
+// tell wakes what waits for a change. The lock is held.
+func (t *tuning) tell() {
+	close(t.changed)
+	t.changed = make(chan struct{})
 }
 
 // SetResync changes how often every Service is looked at again, whatever happens;
@@ -40,8 +49,7 @@ func (r *Reconciler) SetResync(every time.Duration) {
 		return
 	}
 	r.tune.resync = every
-	close(r.tune.changed)
-	r.tune.changed = make(chan struct{})
+	r.tune.tell()
 }
 
 // begin lets the loops be tuned, and applies what was set before.
@@ -54,24 +62,43 @@ func (r *Reconciler) begin(loops ...*loop) {
 	}
 }
 
-// resyncs queues every Service as often as SetResync says, until ctx ends.
+// resyncs queues every Service as often as SetResync says, until ctx ends, and tells
+// how the controllers are set whenever that changes. The informers have begun just
+// now, and resync by themselves.
 func (r *Reconciler) resyncs(ctx context.Context, loops ...*loop) {
+	byInformers := r.o.Clock.Now().Add(r.o.Resync)
+	var asked time.Duration // what SetResync said
+	var due time.Time
 	for {
 		r.tune.mu.Lock()
-		every, changed := r.tune.resync, r.tune.changed
+		every, workers, changed := r.tune.resync, r.tune.workers, r.tune.changed
 		r.tune.mu.Unlock()
-		var due <-chan time.Time
-		if every > 0 {
-			due = r.o.Clock.After(every)
+		now := r.o.Clock.Now()
+		if every != asked {
+			asked, due = every, now.Add(every)
 		}
+		state := &collect.ControllerState{Workers: min(workers, MaxWorkers), Resync: r.o.Resync, NextResync: byInformers}
+		if every > 0 {
+			state.Resync = min(every, r.o.Resync)
+			if due.Before(byInformers) {
+				state.NextResync = due
+			}
+		}
+		r.o.Sink.Emit(collect.Event{At: now, Source: collect.SourceReconciler, Payload: state})
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
-		case <-due:
-			for _, l := range loops {
-				l.queueAll()
-			}
+			continue
+		case <-r.o.Clock.After(state.NextResync.Sub(now)):
+		}
+		if state.NextResync.Equal(byInformers) {
+			byInformers = byInformers.Add(r.o.Resync)
+			continue
+		}
+		due = due.Add(every)
+		for _, l := range loops {
+			l.queueAll()
 		}
 	}
 }

@@ -30,6 +30,7 @@ func (s *service) mark(x Mark) {
 func (ch *change) onReconcileStep() {
 	r := ch.e.Payload.(*collect.ReconcileStep)
 	ch.m.reconcile = r
+	ch.m.work = worked(ch.m.work, r)
 	text := r.Controller + " " + r.Step
 	if r.Detail != "" {
 		text += ": " + r.Detail

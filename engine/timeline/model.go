@@ -40,6 +40,9 @@ type Model struct {
 	narration *collect.Narration // the last one, nil before any and after the last
 	standing  standing
 	reconcile *collect.ReconcileStep
+	// controllers and work are shared with snapshots: replaced, never changed.
+	controllers *collect.ControllerState
+	work        []ControllerWork
 
 	// coverage of Services that kube-proxy routes, until something changes.
 	coverage   *Coverage
@@ -149,6 +152,7 @@ var handlers = map[string]func(*change){
 	(*collect.ConnectionFailed)(nil).Type(): (*change).onConnectionFailed,
 	(*collect.Narration)(nil).Type():        (*change).onNarration,
 	(*collect.ReconcileStep)(nil).Type():    (*change).onReconcileStep,
+	(*collect.ControllerState)(nil).Type():  (*change).onControllerState,
 	(*collect.SyncStep)(nil).Type():         (*change).onSyncStep,
 	(*collect.ClockBound)(nil).Type():       (*change).onClockBound,
 	(*collect.AgentState)(nil).Type():       (*change).onAgentState,

@@ -15,7 +15,7 @@ func (m *Model) Snapshot() *Snapshot {
 	s := &Snapshot{
 		Session: m.session, Seq: m.seq, Now: m.now, First: m.first,
 		Watermark: m.watermark(), Sources: m.sourceViews(),
-		Marks: m.marks.view(), Faults: m.faults, Narration: m.narration, Reconciler: m.reconcile, Dropped: m.dropped,
+		Marks: m.marks.view(), Faults: m.faults, Narration: m.narration, Reconciler: m.reconcile, Controllers: m.controllers, Work: m.work, Dropped: m.dropped,
 		MaxInversion: m.inv.max, MaxResourceVersion: m.maxRV, Workloads: m.workloadViews(),
 		Budgets: m.opt.Budgets, Unselected: m.unselected(),
 	}

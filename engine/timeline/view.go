@@ -253,6 +253,11 @@ type Snapshot struct {
 	Narration *collect.Narration
 	// Reconciler is the last step of the embedded reconciler, nil without.
 	Reconciler *collect.ReconcileStep
+	// Controllers is how the embedded controllers are set, nil without or when they
+	// have not said so. Not to be changed.
+	Controllers *collect.ControllerState
+	// Work is what each embedded controller has done, by name. Not to be changed.
+	Work []ControllerWork
 	// Dropped counts events lost between sources and the model.
 	Dropped int
 	// MaxInversion is the largest disorder seen between two watches.

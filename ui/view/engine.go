@@ -44,10 +44,7 @@ func (v *EngineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 		}
 		y++
 	} else {
-		if k := c.Snap.Reconciler; k != nil {
-			s.TextIn(x+2, y, w-4, theme.Text, fmt.Sprintf("queue %d   last step: %s %s", k.Queue, k.Controller, stepText(k)))
-			y++
-		}
+		y = drawControllers(s, x, y, w, c)
 	}
 	nodesH := min(len(c.Snap.Nodes)+2, (r.Dy()-3)/2)
 	v.n, v.h = len(steps), max(1, r.Max.Y-y-nodesH-1)
