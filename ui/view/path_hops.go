@@ -170,11 +170,25 @@ func drawBar(s *draw.Screen, y int, col hopColumns, scale ruler, c *Context, w *
 	}
 	end := col.bars - 1 + col.barsW
 	at := col.bars - 1 + x0 + n + 1
-	need := draw.Width(draw.Clean(note))
-	switch {
-	case at+need <= end:
-		s.Text(at, y, noteRole, note)
-	case x0 > need+2:
-		s.Right(col.bars-1+x0-1, y, noteRole, note)
+	for ; note != ""; note = shorter(note) {
+		switch need := draw.Width(draw.Clean(note)); {
+		case at+need <= end:
+			s.Text(at, y, noteRole, note)
+			return
+		case x0 > need+2:
+			s.Right(col.bars-1+x0-1, y, noteRole, note)
+			return
+		}
 	}
+}
+
+// shorter leaves out the first thing that a note says; the empty string when it says
+// but one.
+func shorter(note string) string {
+	for _, sep := range []string{", ", "  "} {
+		if _, rest, ok := strings.Cut(note, sep); ok {
+			return rest
+		}
+	}
+	return ""
 }
