@@ -74,6 +74,7 @@ var deeds = map[view.Action]deed{
 	view.Scale:     {shows: "> 5"},
 	view.Restart:   {shows: "restart web?"},
 	view.DeletePod: {before: "j j j j", shows: "delete pod web"},
+	view.Faults:    {shows: "sync-delay=1s@node-1"},
 	view.CopyHint:  {shows: "copied: " + hint},
 	view.Save:      {shows: "save the last minutes"},
 
@@ -98,7 +99,8 @@ var deeds = map[view.Action]deed{
 // stage shows what a deed needs.
 func (d deed) options(group string, r *tape) func(*ui.Options) {
 	return func(o *ui.Options) {
-		o.Actions, o.Save = &doer{}, func(string) error { return nil }
+		b := &breaker{}
+		o.Actions, o.Faults, o.Save = b, b, func(string) error { return nil }
 		if group == view.GroupPlay {
 			o.Recorded, o.Replay = true, r
 		}

@@ -86,6 +86,12 @@ func (w *Waterfall) Story(b *Bar) []StoryLine {
 	if h := hopOf(p, node); h != nil && h.Status == timeline.StatusArrived && inside(h.At) && !told {
 		add(h.At, node+" committed "+h.Note, Plain)
 	}
+	for i := range w.snap.Faults {
+		// One that begins meanwhile is a mark.
+		if f := &w.snap.Faults[i]; f.From.Before(from) && (f.To.IsZero() || f.To.After(from)) {
+			add(f.From, "fault since then: "+f.Text(), Bad)
+		}
+	}
 	for i := range w.snap.Gaps {
 		if g := &w.snap.Gaps[i]; g.From.Before(to) && (g.To.IsZero() || g.To.After(from)) {
 			add(g.From, "gap of "+string(g.Source)+": "+g.Why, Warn)

@@ -57,12 +57,56 @@ func checkAxis(t *rapid.T, s *Scale, a Axis, loc *time.Location) {
 	if a.Zone == "" || a.Date == "" {
 		t.Fatalf("axis says date %q and zone %q", a.Date, a.Zone)
 	}
-	known := false
-	for _, st := range steps {
-		known = known || st.d == a.Step
-	}
-	if !known {
+	if !roundStep(a.Step) {
 		t.Fatalf("step %v is not one of 1-2-5", a.Step)
+	}
+	if name, _ := s.From().In(loc).Zone(); a.Zone != name || a.Date != s.From().In(loc).Format("Jan 2") {
+		t.Fatalf("axis from %v says date %q and zone %q", s.From().In(loc), a.Date, a.Zone)
+	}
+	checkSteps(t, a, loc)
+}
+
+// roundStep tells whether a step is 1, 2 or 5 times a power of ten, in seconds, minutes
+// or days; of hours it may be as many as part a day.
+func roundStep(d time.Duration) bool {
+	for _, unit := range []time.Duration{24 * time.Hour, time.Minute, time.Second} {
+		if d%unit == 0 {
+			switch d / unit {
+			case 1, 2, 5, 10, 20:
+				return true
+			}
+		}
+	}
+	if d%time.Hour == 0 {
+		h := d / time.Hour
+		return h == 1 || h == 2 || h == 6 || h == 12
+	}
+	for ; d >= 10; d /= 10 {
+		if d%10 != 0 {
+			return false
+		}
+	}
+	return d == 1 || d == 2 || d == 5
+}
+
+// checkSteps: labels stand a step apart, by the clock of the zone, or several where one
+// had no room.
+func checkSteps(t *rapid.T, a Axis, loc *time.Location) {
+	clock := func(at time.Time) time.Duration {
+		_, offset := at.In(loc).Zone()
+		return time.Duration(at.UnixNano()) + time.Duration(offset)*time.Second
+	}
+	for _, k := range a.Ticks {
+		if k.Label == "" {
+			continue
+		}
+		step := a.Step
+		if step > 24*time.Hour {
+			step = 24 * time.Hour // which day they begin with is the calendar's affair
+		}
+		if clock(k.At)%step != 0 {
+			t.Fatalf("label %q at %v is no multiple of %v by the clock", k.Label, k.At.In(loc), a.Step)
+		}
 	}
 }
 

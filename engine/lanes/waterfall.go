@@ -67,8 +67,9 @@ type Waterfall struct {
 
 	others []*timeline.Path
 	// snap and svc say more of the hops, where they are known.
-	snap *timeline.Snapshot
-	svc  *timeline.Service
+	snap  *timeline.Snapshot
+	svc   *timeline.Service
+	marks []timeline.Mark // while the change lasted
 }
 
 // usualOf is how many of a Service's latest paths say what is usual.
@@ -165,7 +166,7 @@ func (w *Waterfall) rules(now time.Time) {
 			if b.Kind == BarNode {
 				b.Kind = BarSlowest
 			}
-			b.Note = "last !"
+			b.Note = lastNode
 		}
 		w.usual(&b, func(q *timeline.Path) (time.Duration, bool) {
 			x := hopOf(q, h.Plane.Node)
@@ -177,6 +178,9 @@ func (w *Waterfall) rules(now time.Time) {
 		w.Bars = append(w.Bars, b)
 	}
 }
+
+// lastNode is the note of the node that was last, where it stands out.
+const lastNode = "last !"
 
 // slowestIsClear tells whether the last node stands out: it took at least twice
 // as long as the one before it, and a tenth of a second more.

@@ -2,6 +2,7 @@ package lanes
 
 import (
 	"sort"
+	"strconv"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -16,6 +17,7 @@ const markSlack = 20 * time.Millisecond
 // waits in its queue, writes, and how many of them met another writer. All is zero in
 // a cluster that is only watched.
 type written struct {
+	began           bool // a wait in the queue was told of
 	queued, writing time.Duration
 	tries           int
 	conflicts       int
@@ -35,27 +37,80 @@ type applied struct {
 func NewWaterfallOf(snap *timeline.Snapshot, svc *timeline.Service, p *timeline.Path, now time.Time) *Waterfall {
 	w := NewWaterfall(p, svc.Paths, now)
 	w.snap, w.svc = snap, svc
+	w.marks = marksIn(snap, svc, p.Origin.At.Add(-markSlack), w.To.Add(markSlack))
+	for i := range w.Bars {
+		switch b := &w.Bars[i]; {
+		case b.Kind == BarOpen || b.Status != timeline.StatusArrived:
+		case b.Label == "slice" && b.Depth == 0:
+			if t := w.written().note(); t != "" {
+				b.Note = t
+			}
+		case b.Node != "":
+			if t := w.applied(hopOf(p, b.Node)).note(); t != "" {
+				if b.Note == lastNode {
+					t += "  " + lastNode
+				}
+				b.Note = t
+			}
+		}
+	}
 	return w
+}
+
+// note is what the reconciler did, in few words: "queue 3 ms, write 6 ms, 1 try".
+func (d written) note() string {
+	if d.tries == 0 {
+		return ""
+	}
+	tries := "1 try"
+	if d.tries > 1 {
+		tries = strconv.Itoa(d.tries) + " tries"
+	}
+	t := "write " + Duration(d.writing) + ", " + tries
+	if d.began {
+		t = "queue " + Duration(d.queued) + ", " + t
+	}
+	return t
+}
+
+// note is what the node did, as far as it took time: "heard after 0.40 s, waited 0.20 s,
+// sync 50 ms".
+func (d applied) note() string {
+	if !d.told {
+		return ""
+	}
+	t := ""
+	if d.heard >= 10*time.Millisecond {
+		t += "heard after " + Duration(d.heard) + ", "
+	}
+	if d.waited >= 10*time.Millisecond {
+		t += "waited " + Duration(d.waited) + ", "
+	}
+	if d.failed > 0 {
+		t += strconv.Itoa(d.failed) + " failed, "
+	}
+	return t + "sync " + Duration(d.syncing)
 }
 
 // written adds up what the reconciler told between the origin and the slice.
 func (w *Waterfall) written() (d written) {
 	p := w.Path
-	if p.Slice == nil || w.snap == nil {
+	if p.Slice == nil {
 		return d
 	}
 	until := p.Slice.At
 	if until.IsZero() {
 		until = w.To
 	}
-	for _, m := range marksIn(w.snap, w.svc, p.Origin.At, until.Add(markSlack)) {
+	marks := w.marksFrom(p.Origin.At, until.Add(markSlack))
+	for _, m := range marks[:lastWrite(marks, until)] {
 		s, ok := m.Step.(*collect.ReconcileStep)
 		if !ok || s.Controller != "endpointslice" {
 			continue
 		}
 		switch s.Step {
 		case "started":
-			d.queued += s.Took
+			d.queued, d.began = d.queued+s.Took, true
 		case "wrote":
 			d.writing += s.Took
 			d.tries++
@@ -67,9 +122,25 @@ func (w *Waterfall) written() (d written) {
 	return d
 }
 
+// lastWrite is how many of the marks lead to the write that was seen at about t; what
+// follows it is of another change.
+func lastWrite(marks []timeline.Mark, t time.Time) int {
+	n, nearest := len(marks), time.Duration(-1)
+	for i, m := range marks {
+		s, ok := m.Step.(*collect.ReconcileStep)
+		if !ok || s.Controller != "endpointslice" || s.Step != "wrote" {
+			continue
+		}
+		if d := m.At.Sub(t).Abs(); nearest < 0 || d < nearest {
+			n, nearest = i+1, d
+		}
+	}
+	return n
+}
+
 // applied takes apart what a node told of its hop.
 func (w *Waterfall) applied(h *timeline.Hop) (d applied) {
-	if w.snap == nil {
+	if h == nil {
 		return d
 	}
 	from, until := sliceTime(w.Path), h.At
@@ -77,7 +148,7 @@ func (w *Waterfall) applied(h *timeline.Hop) (d applied) {
 		until = w.To
 	}
 	var heard, began time.Time
-	for _, m := range marksIn(w.snap, w.svc, from.Add(-markSlack), until.Add(markSlack)) {
+	for _, m := range w.marksFrom(from.Add(-markSlack), until.Add(markSlack)) {
 		s, ok := m.Step.(*collect.SyncStep)
 		if !ok || s.Node != h.Plane.Node {
 			continue
@@ -104,14 +175,18 @@ func (w *Waterfall) applied(h *timeline.Hop) (d applied) {
 	return d
 }
 
+// marksFrom are those of the change in [from, to].
+func (w *Waterfall) marksFrom(from, to time.Time) []timeline.Mark { return within(w.marks, from, to) }
+
+func within(marks []timeline.Mark, from, to time.Time) []timeline.Mark {
+	i := sort.Search(len(marks), func(i int) bool { return !marks[i].At.Before(from) })
+	j := sort.Search(len(marks), func(j int) bool { return marks[j].At.After(to) })
+	return marks[i:max(i, j)]
+}
+
 // marksIn are the marks of a Service and those of none in [from, to], by time.
 func marksIn(snap *timeline.Snapshot, svc *timeline.Service, from, to time.Time) []timeline.Mark {
-	within := func(marks []timeline.Mark) []timeline.Mark {
-		i := sort.Search(len(marks), func(i int) bool { return !marks[i].At.Before(from) })
-		j := sort.Search(len(marks), func(j int) bool { return marks[j].At.After(to) })
-		return marks[i:max(i, j)]
-	}
-	a, b := within(svc.Marks), within(snap.Marks)
+	a, b := within(svc.Marks, from, to), within(snap.Marks, from, to)
 	out := append(append(make([]timeline.Mark, 0, len(a)+len(b)), a...), b...)
 	sort.SliceStable(out, func(i, j int) bool { return out[i].At.Before(out[j].At) })
 	return out
