@@ -19,6 +19,7 @@ import (
 	"github.com/kconverge/kconverge/engine/export"
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/timeline"
+	"github.com/kconverge/kconverge/ui"
 	"github.com/kconverge/kconverge/ui/cast"
 	"github.com/kconverge/kconverge/ui/draw"
 	"github.com/kconverge/kconverge/ui/frame"
@@ -86,6 +87,30 @@ func formatNames() []string {
 		out = append(out, f.name)
 	}
 	return out
+}
+
+// shownFormats are those that a screen can write: of what is shown, at one moment.
+func shownFormats() []string {
+	return slices.DeleteFunc(formatNames(), func(name string) bool { f, _ := formatNamed(name); return f.write == nil })
+}
+
+// exportShown writes what a screen shows.
+func exportShown(e ui.Export) error {
+	format, ok := formatOf(e.Path)
+	if !ok || format.write == nil {
+		return fmt.Errorf("%s: the ending must be one of .%s", collect.Plain(e.Path), strings.Join(shownFormats(), " ."))
+	}
+	o := export.Options{From: e.From, To: e.To, Location: time.Local, Tool: "kconverge " + toolVersion()}
+	if e.Service != "" {
+		o.Keep = keep(live.Scope{Services: []string{e.Service}})
+	}
+	doc, err := export.New(e.Snapshot, o)
+	if err != nil {
+		return err
+	}
+	return writeOut(io.Discard, e.Path, func(w io.Writer) error {
+		return format.write(doc, w, &exportLook{width: frame.PosterWidth, theme: &theme.Dark})
+	})
 }
 
 // exportFlags are what export is asked for.
@@ -236,7 +261,7 @@ func (f *exportFlags) cast(c *cobra.Command, file *recording.File, from, until t
 func (f *exportFlags) moment(reel *live.Reel, at time.Time) (*timeline.Snapshot, error) {
 	show := reel.End
 	if !at.IsZero() {
-		show = func() (*timeline.Snapshot, error) { return reel.To(at) }
+		show = func() (*timeline.Snapshot, error) { return reel.At(at) }
 	}
 	snap, err := show()
 	return snap, exitWith(exitUnreachable, err)
@@ -309,7 +334,7 @@ func recordedMoment(s string, start, end time.Time, loc *time.Location) (time.Ti
 		}
 		return t, nil
 	}
-	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s[:1], "+-") {
+	if d, err := time.ParseDuration(s); err == nil && (s[0] == '+' || s[0] == '-') {
 		if d < 0 {
 			return inside(end.Add(d))
 		}
