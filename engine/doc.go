@@ -5,6 +5,7 @@
 //	timeline   events -> planes, steps, paths, coverage (pure)
 //	lanes      timeline -> what to draw (pure)
 //	report     timeline -> the report document and text (pure)
+//	export     report and lanes -> the formats of other programs (pure)
 //	live       the running program: sources in, snapshots out
 //	reconcile  the embedded EndpointSlice and Endpoints controllers
 //	rulesync   the embedded kube-proxy

@@ -30,6 +30,7 @@ func init() {
 		view.Faults:    (*Model).askFault,
 		view.CopyHint:  (*Model).copyHint,
 		view.Save:      (*Model).askSave,
+		view.Export:    (*Model).askExport,
 	}
 	for _, id := range view.Order {
 		rootActions[view.Show(id)] = func(m *Model) tea.Cmd { m.show(id); return nil }

@@ -79,6 +79,10 @@ type Options struct {
 	// Save writes the last minutes to a recording, which must not exist yet; nil when
 	// they are not kept.
 	Save func(path string) error
+	// Export writes what is shown in a format of ExportFormats, which are the endings
+	// of the names of files; nil where that is not possible.
+	Export        func(Export) error
+	ExportFormats []string
 	// FirstUse is called once, with the first key, when this person has not used
 	// the screen before; until then the last line tells where to start. Nil for
 	// everybody else.

@@ -19,6 +19,8 @@ import (
 	"github.com/kconverge/kconverge/engine/export"
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/timeline"
+	"github.com/kconverge/kconverge/ui"
+	"github.com/kconverge/kconverge/ui/cast"
 	"github.com/kconverge/kconverge/ui/draw"
 	"github.com/kconverge/kconverge/ui/frame"
 	"github.com/kconverge/kconverge/ui/theme"
@@ -31,7 +33,7 @@ type exportFormat struct {
 	write      func(*export.Document, io.Writer, *exportLook) error
 }
 
-// exportFormats are all of them, but for cast, which is more than one moment.
+// exportFormats are all of them. Cast is of more than one moment, and has no write.
 var exportFormats = []exportFormat{
 	{"json", "the kconverge.report/v1 document", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.JSON(w) }},
 	{"csv", "a row for each path and node", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.CSV(w) }},
@@ -45,6 +47,7 @@ var exportFormats = []exportFormat{
 	}},
 	{"trace", "Chrome trace events, for Perfetto, speedscope and chrome://tracing", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.Trace(w) }},
 	{"otlp", "OpenTelemetry spans, a TracesData object in each line", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.OTLP(w) }},
+	{"cast", "an asciicast of the screen, for asciinema, with a marker at each episode's start and end", false, nil},
 }
 
 // maxWidth is the widest picture, in cells.
@@ -86,6 +89,30 @@ func formatNames() []string {
 	return out
 }
 
+// shownFormats are those that a screen can write: of what is shown, at one moment.
+func shownFormats() []string {
+	return slices.DeleteFunc(formatNames(), func(name string) bool { f, _ := formatNamed(name); return f.write == nil })
+}
+
+// exportShown writes what a screen shows.
+func exportShown(e ui.Export) error {
+	format, ok := formatOf(e.Path)
+	if !ok || format.write == nil {
+		return fmt.Errorf("%s: the ending must be one of .%s", collect.Plain(e.Path), strings.Join(shownFormats(), " ."))
+	}
+	o := export.Options{From: e.From, To: e.To, Location: time.Local, Tool: "kconverge " + toolVersion()}
+	if e.Service != "" {
+		o.Keep = keep(live.Scope{Services: []string{e.Service}})
+	}
+	doc, err := export.New(e.Snapshot, o)
+	if err != nil {
+		return err
+	}
+	return writeOut(io.Discard, e.Path, func(w io.Writer) error {
+		return format.write(doc, w, &exportLook{width: frame.PosterWidth, theme: &theme.Dark})
+	})
+}
+
 // exportFlags are what export is asked for.
 type exportFlags struct {
 	to, out  string
@@ -94,6 +121,8 @@ type exportFlags struct {
 	until    string
 	theme    string
 	look     exportLook
+	size     string  // of cast
+	speed    float64 // of cast
 }
 
 func newExport() *cobra.Command {
@@ -128,6 +157,8 @@ or not, or RFC 3339, or +10s from the start, or -10s from the end.`,
 	c.Flags().StringVar(&f.until, "until", "", "as of this `TIME`")
 	c.Flags().IntVar(&f.look.width, "width", frame.PosterWidth, "width of a picture, in `CELLS`")
 	c.Flags().StringVar(&f.theme, "theme", "dark", "colours of a picture: "+strings.Join(theme.Names[1:], ", "))
+	c.Flags().StringVar(&f.size, "size", "120x36", "size of the screen of a cast, in cells, `WIDTHxHEIGHT`")
+	c.Flags().Float64Var(&f.speed, "speed", 1, "recorded seconds that pass in one of a cast")
 	c.Flags().BoolVar(&f.look.ascii, "ascii", false, "draw with 7-bit characters only")
 	_ = c.RegisterFlagCompletionFunc("to", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return formatNames(), cobra.ShellCompDirectiveNoFileComp
@@ -176,7 +207,7 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 	if file.Cut {
 		fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(path)+" was not closed: its end may be missing")
 	}
-	if !file.Indexed && (f.from != "" || f.until != "") {
+	if !file.Indexed && (f.from != "" || f.until != "" || format.name == "cast") {
 		again, err := file.Reindexed(recording.Options{Model: recordingModel})
 		if err != nil {
 			return exitWith(exitUnreachable, err)
@@ -188,6 +219,9 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	if format.name == "cast" {
+		return f.cast(c, file, from, until)
+	}
 	doc, err := f.document(file, from, until)
 	if err != nil {
 		return err
@@ -195,18 +229,50 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 	return writeOut(c.OutOrStdout(), f.out, func(w io.Writer) error { return format.write(doc, w, &f.look) })
 }
 
+// cast writes the screens of a recording.
+func (f *exportFlags) cast(c *cobra.Command, file *recording.File, from, until time.Time) error {
+	o := cast.Options{Speed: f.speed, From: from, To: until, Location: time.Local}
+	if !(f.speed > 0 && f.speed <= maxSpeed) {
+		return exitf(exitUsage, "--speed %g: choose more than 0, to %d", f.speed, maxSpeed)
+	}
+	if n, err := fmt.Sscanf(f.size+" ", "%dx%d ", &o.Width, &o.Height); n != 2 || err != nil ||
+		o.Width < cast.MinWidth || o.Height < cast.MinHeight || o.Width > cast.MaxSize || o.Height > cast.MaxSize {
+		return exitf(exitUsage, "--size %s: write WIDTHxHEIGHT, from %dx%d to %dx%d", f.size, cast.MinWidth, cast.MinHeight, cast.MaxSize, cast.MaxSize)
+	}
+	if len(f.services) > 1 {
+		return exitf(exitUsage, "--service: a cast shows one Service")
+	}
+	reel := live.NewReel(file)
+	if len(f.services) == 1 {
+		last, err := f.moment(reel, until)
+		if err != nil {
+			return err
+		}
+		if err := f.known(last); err != nil {
+			return err
+		}
+		o.Screen.Focus = f.services[0]
+	}
+	o.Screen.Title, o.Screen.Theme, o.Screen.ASCII, o.Screen.Environ = "replay "+filepath.Base(file.Path()), f.theme, f.look.ascii, []string{"TERM=xterm-256color"}
+	return writeOut(c.OutOrStdout(), f.out, func(w io.Writer) error { return cast.Write(w, reel, o) })
+}
+
+// moment is what is known at a time, or at the end.
+func (f *exportFlags) moment(reel *live.Reel, at time.Time) (*timeline.Snapshot, error) {
+	show := reel.End
+	if !at.IsZero() {
+		show = func() (*timeline.Snapshot, error) { return reel.At(at) }
+	}
+	snap, err := show()
+	return snap, exitWith(exitUnreachable, err)
+}
+
 // document shows the recording's moment and takes from it what is asked for.
 func (f *exportFlags) document(file *recording.File, from, until time.Time) (*export.Document, error) {
 	reel := live.NewReel(file)
-	var snap *timeline.Snapshot
-	var err error
-	if until.IsZero() {
-		snap, err = reel.End()
-	} else {
-		snap, err = reel.To(until)
-	}
+	snap, err := f.moment(reel, until)
 	if err != nil {
-		return nil, exitWith(exitUnreachable, err)
+		return nil, err
 	}
 	if err := f.known(snap); err != nil {
 		return nil, err
@@ -268,7 +334,7 @@ func recordedMoment(s string, start, end time.Time, loc *time.Location) (time.Ti
 		}
 		return t, nil
 	}
-	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s[:1], "+-") {
+	if d, err := time.ParseDuration(s); err == nil && (s[0] == '+' || s[0] == '-') {
 		if d < 0 {
 			return inside(end.Add(d))
 		}

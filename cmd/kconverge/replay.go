@@ -133,5 +133,6 @@ func current(f *recording.File) bool {
 func screenOptions(f *outputFlags, o ui.Options) ui.Options {
 	o.Theme, o.ASCII, o.NoMouse, o.FPS, o.Keys = f.theme, f.ascii, f.noMouse, f.fps, f.keys
 	o.FirstUse = firstUse(stateDir())
+	o.Export, o.ExportFormats = exportShown, shownFormats()
 	return o
 }

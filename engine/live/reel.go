@@ -28,6 +28,20 @@ func (x *Reel) To(t time.Time) (*timeline.Snapshot, error) {
 	return x.snapshot()
 }
 
+// At is To for who looks at one moment only: time has passed up to t, as it does in a
+// program that runs, also where the recording's next word of that is later.
+func (x *Reel) At(t time.Time) (*timeline.Snapshot, error) {
+	if _, err := x.To(t); err != nil {
+		return nil, err
+	}
+	if t.After(x.r.shown) {
+		x.r.model.Apply(collect.Event{Seq: x.r.seen + 1, At: t, Source: collect.SourceClock, Payload: &collect.Advance{}})
+	}
+	snap, err := x.snapshot()
+	x.r.model = nil // which is not what the events after t are for
+	return snap, err
+}
+
 // End shows the last moment.
 func (x *Reel) End() (*timeline.Snapshot, error) {
 	x.r.seek(func(collect.Event) bool { return true }, x.r.file.To, 0)

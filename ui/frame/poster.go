@@ -112,12 +112,23 @@ func (p *Poster) picture(svc *timeline.Service, cols int) *lanes.Picture {
 	from, to := p.Report.Window.From, p.Report.Window.To
 	o := lanes.Options{Cols: cols, Now: to, Cursor: to, FoldQuiet: true, AllNodes: svc.Rules.Len() <= posterNodes, Location: p.Location}
 	// Which cell is enough depends on what is quiet at that cell: from the shortest.
-	for cell := lanes.CellFor(0, 1); ; cell = lanes.Zoom(cell, false) {
+	build := func(cell time.Duration) (*lanes.Picture, bool) {
 		o.Cell, o.To = cell, lanes.AlignEnd(to, cell)
 		pic := lanes.Build(p.Snapshot, svc, o)
-		if !pic.Scale.From().After(from) || cell == lanes.Zoom(cell, false) {
-			return pic
+		return pic, !pic.Scale.From().After(from) || cell == lanes.Zoom(cell, false)
+	}
+	for cell := lanes.CellFor(0, 1); ; cell = lanes.Zoom(cell, false) {
+		pic, enough := build(cell)
+		if !enough {
+			continue
 		}
+		// A picture has no next one that it should be like: it need not be round.
+		for tenths := time.Duration(4); tenths < 10; tenths++ {
+			if finer, enough := build(cell * tenths / 10); enough {
+				return finer
+			}
+		}
+		return pic
 	}
 }
 

@@ -63,7 +63,8 @@ const (
 	Faults    Action = "faults"
 	CopyHint  Action = "copy-kubectl-line"
 
-	Save Action = "save-recording"
+	Save   Action = "save-recording"
+	Export Action = "export"
 )
 
 // Show is the action that shows a view.
@@ -154,6 +155,7 @@ var Actions = []Info{
 	{Palette, []string{":", "ctrl+p"}, "all", "every action by name", GroupOther},
 	{Back, []string{"esc"}, "back", "back one layer", GroupOther},
 	{Save, []string{"ctrl+s"}, "save", "save the last minutes as a recording", GroupOther},
+	{Export, []string{"E"}, "export", "export what is shown to a file", GroupOther},
 	{Mouse, []string{"ctrl+t"}, "", "give the mouse to the terminal, or back", GroupOther},
 	{Redraw, []string{"ctrl+l"}, "", "draw the whole screen again", GroupOther},
 	{Quit, []string{"q", "ctrl+c"}, "quit", "quit", GroupOther},
