@@ -106,7 +106,19 @@ func Marshal(e Event) ([]byte, error) {
 // Unmarshal decodes one line. Unknown fields are ignored; an unknown payload
 // type is an error that wraps ErrBadLine and names the type, since it comes
 // from a newer version.
-func Unmarshal(line []byte) (Event, error) {
+func Unmarshal(line []byte) (Event, error) { return unmarshal(line, nil) }
+
+// unmarshal is Unmarshal with the strings that were read before.
+func unmarshal(line []byte, names map[string]string) (Event, error) {
+	var e Event
+	if d := (decoder{b: line, names: names}); d.event(&e) {
+		return e, nil
+	}
+	return unmarshalAny(line)
+}
+
+// unmarshalAny is Unmarshal by encoding/json.
+func unmarshalAny(line []byte) (Event, error) {
 	var w wire
 	if err := json.Unmarshal(line, &w); err != nil {
 		return Event{}, fmt.Errorf("%w: %w", ErrBadLine, err)
@@ -155,33 +167,99 @@ func (w *Writer) Write(e Event) error {
 
 // Reader reads events from lines. It is not safe for concurrent use.
 type Reader struct {
-	s    *bufio.Scanner
-	line int
+	in    *bufio.Reader // nil when all is in rest
+	rest  []byte
+	long  []byte // a line that does not fit into the buffer of in
+	line  int
+	names map[string]string
 }
 
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader) *Reader {
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 0, 64<<10), MaxLine)
-	return &Reader{s: s}
+	return &Reader{in: bufio.NewReaderSize(r, 64<<10), names: map[string]string{}}
 }
+
+// NewLineReader returns a Reader of lines in memory, which must stay as they are until
+// they are read. It keeps the strings of the Reader before, which may be nil and is not
+// to be used any more: events that follow each other share most.
+func NewLineReader(lines []byte, before *Reader) *Reader {
+	r := &Reader{rest: lines}
+	if before != nil {
+		r.names = before.names
+	} else {
+		r.names = map[string]string{}
+	}
+	return r
+}
+
+// errTooLong is of a line that is longer than MaxLine.
+var errTooLong = fmt.Errorf("%w: it is longer than %d bytes", ErrBadLine, MaxLine)
 
 // Read returns the next event, or io.EOF at the end. After an error that wraps
 // ErrBadLine reading can go on with the next line. Empty lines are skipped.
 func (r *Reader) Read() (Event, error) {
-	for r.s.Scan() {
-		r.line++
-		if len(bytes.TrimSpace(r.s.Bytes())) == 0 {
+	for {
+		line, err := r.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return Event{}, io.EOF
+		case err != nil:
+			return Event{}, fmt.Errorf("line %d: %w", r.line, err)
+		case len(bytes.TrimSpace(line)) == 0:
 			continue
 		}
-		e, err := Unmarshal(r.s.Bytes())
+		e, err := unmarshal(bytes.TrimSuffix(line, []byte("\r")), r.names)
 		if err != nil {
 			return Event{}, fmt.Errorf("line %d: %w", r.line, err)
 		}
 		return e, nil
 	}
-	if err := r.s.Err(); err != nil {
-		return Event{}, fmt.Errorf("line %d: %w", r.line+1, err)
+}
+
+// next gives the next line, without its end.
+func (r *Reader) next() ([]byte, error) {
+	if r.in != nil {
+		return r.nextOf()
 	}
-	return Event{}, io.EOF
+	if len(r.rest) == 0 {
+		return nil, io.EOF
+	}
+	r.line++
+	line, rest, _ := bytes.Cut(r.rest, []byte{'\n'})
+	if r.rest = rest; len(line) > MaxLine {
+		return nil, errTooLong
+	}
+	return line, nil
+}
+
+// nextOf is next of a reader. Of a line that is too long no more is kept than that.
+func (r *Reader) nextOf() ([]byte, error) {
+	r.line++
+	r.long = r.long[:0]
+	tooLong := false
+	for {
+		part, err := r.in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			if tooLong = tooLong || len(r.long)+len(part) > MaxLine; !tooLong {
+				r.long = append(r.long, part...)
+			}
+			continue
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if errors.Is(err, io.EOF) && len(part) == 0 && len(r.long) == 0 && !tooLong {
+			return nil, io.EOF
+		}
+		part = bytes.TrimSuffix(part, []byte{'\n'})
+		if tooLong || len(r.long)+len(part) > MaxLine {
+			r.long = nil // the room is not needed again
+			return nil, errTooLong
+		}
+		if len(r.long) == 0 {
+			return part, nil
+		}
+		r.long = append(r.long, part...)
+		return r.long, nil
+	}
 }

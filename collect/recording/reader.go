@@ -2,7 +2,6 @@ package recording
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ type Reader struct {
 	next  int // frame
 	buf   []byte
 	lines *collect.Reader
+	read  *collect.Reader // the one before, whose strings come again
 	plain bool
 	ended bool
 
@@ -175,7 +175,8 @@ func (r *Reader) open() error {
 			r.damaged(err)
 			continue
 		}
-		r.buf, r.lines = b, collect.NewReader(bytes.NewReader(b))
+		r.buf, r.lines = b, collect.NewLineReader(b, r.read)
+		r.read = r.lines
 		r.next++
 		return nil
 	}
