@@ -196,9 +196,13 @@ func (f *Faults) take(cm *corev1.ConfigMap, by string) {
 	}
 }
 
-// Problems says what is wrong in a ConfigMap's data for this lab, nil for nothing.
-func (f *Faults) Problems(data map[string]string) error {
-	settings, wrong := FromData(data)
+// CheckConfigMap says what is wrong in the ConfigMap of the faults, nil for nothing and
+// for other ConfigMaps.
+func (f *Faults) CheckConfigMap(cm *corev1.ConfigMap) error {
+	if cm.Name != ConfigMapName || cm.Namespace != ConfigMapNamespace {
+		return nil
+	}
+	settings, wrong := FromData(cm.Data)
 	for _, s := range settings {
 		wrong = errors.Join(wrong, f.Check(s))
 	}
