@@ -123,6 +123,18 @@ func TestArrowsPointOneWay(t *testing.T) {
 			},
 		},
 		{
+			"faults know none of the parts in which they act",
+			func(p string) bool { return under(p, "engine/lab/faults") },
+			func(dep string, _ pkg) bool { return under(dep, "engine", "ui", "cmd") || under(dep, "collect/kube") },
+		},
+		{
+			"only the lab and the command line know faults",
+			func(p string) bool {
+				return under(p, "engine", "collect", "ui") && !under(p, "engine/lab/faults", "engine/scenario") && p != module+"/engine/lab"
+			},
+			func(dep string, _ pkg) bool { return under(dep, "engine/lab/faults") },
+		},
+		{
 			"the real cluster knows nothing of what observes it",
 			func(p string) bool { return under(p, "engine/cluster") },
 			func(dep string, _ pkg) bool {

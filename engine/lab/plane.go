@@ -39,7 +39,7 @@ func (l *Lab) startPlane(ctx context.Context) (controlPlane, error) {
 	if l.o.ControlPlane != nil {
 		return startReal(ctx, l.o, l.families())
 	}
-	server, err := apiserver.Start(ctx, apiserver.Options{Addr: l.o.Addr, Log: l.zap(), NoIPv6: text(l.noIPv6), Wrap: l.faults.Handler})
+	server, err := apiserver.Start(ctx, apiserver.Options{Addr: l.o.Addr, Log: l.zap(), NoIPv6: text(l.noIPv6), Wrap: l.faults.Handler, CheckConfigMap: l.faults.CheckConfigMap})
 	if err != nil {
 		return nil, err
 	}

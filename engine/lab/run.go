@@ -42,8 +42,6 @@ func (l *Lab) Run(ctx context.Context, sink collect.Sink) (err error) {
 			return err
 		}
 	}
-	l.faults.Begin(sink)
-	defer l.faults.End()
 	var (
 		plane controlPlane
 		base  *ground
@@ -58,6 +56,9 @@ func (l *Lab) Run(ctx context.Context, sink collect.Sink) (err error) {
 			err = errors.Join(err, base.close())
 		}
 	}()
+	// Ended first: no fault keeps anything from stopping.
+	l.faults.Begin(sink)
+	defer l.faults.End()
 	start, startCtx := errgroup.WithContext(ctx)
 	start.Go(l.step(sink, sourceAPIServer, func() (err error) {
 		plane, err = l.startPlane(startCtx)

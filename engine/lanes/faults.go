@@ -49,6 +49,7 @@ func (b *builder) labelFault(r *Row, f *timeline.Fault, x, y int) {
 		text += " " + printable(f.Target)
 	}
 	o := newOverlay(r.Cells)
+	o.prepare()
 	for _, t := range r.Texts {
 		o.put(t.Col, t.Text, t.Kind)
 	}

@@ -103,7 +103,7 @@ func lineOf(m timeline.Mark) eventLine {
 		l.role = theme.Accent
 	case "reconcile", "sync":
 		l.role = theme.Dim
-	case "gap":
+	case "gap", "fault":
 		l.role = theme.Warn
 	}
 	if m.Node != "" && !strings.Contains(l.text, m.Node) {

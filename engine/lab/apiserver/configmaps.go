@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func configMaps() *resource[*corev1.ConfigMap] {
+// configMaps are refused when check finds something wrong in them; it may be nil.
+func configMaps(check func(*corev1.ConfigMap) error) *resource[*corev1.ConfigMap] {
 	return &resource[*corev1.ConfigMap]{
 		version: corev1.SchemeGroupVersion, kind: "ConfigMap", plural: "configmaps", singular: "configmap",
 		short: []string{"cm"}, namespaced: true,
@@ -20,6 +21,15 @@ func configMaps() *resource[*corev1.ConfigMap] {
 			ageColumn[*corev1.ConfigMap](),
 		},
 		rules: rules[*corev1.ConfigMap]{
+			validate: func(c *corev1.ConfigMap) field.ErrorList {
+				if check == nil {
+					return nil
+				}
+				if err := check(c); err != nil {
+					return field.ErrorList{field.Invalid(field.NewPath("data"), field.OmitValueType{}, err.Error())}
+				}
+				return nil
+			},
 			validateUpdate: func(c, old *corev1.ConfigMap) field.ErrorList {
 				return immutable(old.Immutable, c.Data, old.Data, c.BinaryData, old.BinaryData)
 			},

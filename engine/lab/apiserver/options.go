@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 )
 
@@ -28,6 +29,9 @@ type Options struct {
 	// authentication: it may delay requests, answer them itself, or stand in the way
 	// of what is answered. It is meant for faults.
 	Wrap func(http.Handler) http.Handler
+	// CheckConfigMap, when set, says what is wrong with a ConfigMap that somebody
+	// writes; it is refused then.
+	CheckConfigMap func(*corev1.ConfigMap) error
 	// Log takes what etcd and gRPC have to say; nothing is logged when nil.
 	// The API server itself logs through klog, which the program redirects.
 	Log *zap.Logger

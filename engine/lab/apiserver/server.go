@@ -111,7 +111,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 		started <- err
 	}()
 	numbers := newServiceNumbers(o.NoIPv6)
-	resources := allResources(numbers)
+	resources := allResources(numbers, o.CheckConfigMap)
 	scheme, schemeErr := newScheme(resources)
 	host, port, addressErr := ln.address()
 	identity, identityErr := newServing(host, time.Now()) // checked against the real time
@@ -140,9 +140,9 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 }
 
 // allResources lists what is served.
-func allResources(numbers *serviceNumbers) []resourceDefinition {
+func allResources(numbers *serviceNumbers, check func(*corev1.ConfigMap) error) []resourceDefinition {
 	return []resourceDefinition{
-		pods(), services(numbers), nodes(), namespaces(), endpoints(), events(), configMaps(), secrets(),
+		pods(), services(numbers), nodes(), namespaces(), endpoints(), events(), configMaps(check), secrets(),
 		deployments(), replicaSets(), statefulSets(), daemonSets(), controllerRevisions(), jobs(), endpointSlices(), leases(),
 	}
 }

@@ -103,12 +103,27 @@ func (f *Faults) Set(ctx context.Context, client kubernetes.Interface, settings 
 			return err
 		}
 	}
+	// The watch may bring it before the answer does: it is this one's all the same.
+	f.ask(by)
+	defer f.asked()
 	cm, err := Write(ctx, client, settings)
 	if err != nil {
 		return err
 	}
 	f.take(cm, by)
 	return nil
+}
+
+func (f *Faults) ask(by string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asking = append(f.asking, by)
+}
+
+func (f *Faults) asked() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asking = f.asking[1:]
 }
 
 // Publish makes the ConfigMap, with what is in force.
@@ -165,6 +180,9 @@ func (f *Faults) take(cm *corev1.ConfigMap, by string) {
 		return
 	}
 	f.version = version
+	if by == byConfigMap && len(f.asking) > 0 {
+		by = f.asking[0]
+	}
 	settings, wrong := FromData(cm.Data)
 	settings = slices.DeleteFunc(settings, func(s Setting) bool {
 		err := f.Check(s)
@@ -178,9 +196,13 @@ func (f *Faults) take(cm *corev1.ConfigMap, by string) {
 	}
 }
 
-// Problems says what is wrong in a ConfigMap's data for this lab, nil for nothing.
-func (f *Faults) Problems(data map[string]string) error {
-	settings, wrong := FromData(data)
+// CheckConfigMap says what is wrong in the ConfigMap of the faults, nil for nothing and
+// for other ConfigMaps.
+func (f *Faults) CheckConfigMap(cm *corev1.ConfigMap) error {
+	if cm.Name != ConfigMapName || cm.Namespace != ConfigMapNamespace {
+		return nil
+	}
+	settings, wrong := FromData(cm.Data)
 	for _, s := range settings {
 		wrong = errors.Join(wrong, f.Check(s))
 	}

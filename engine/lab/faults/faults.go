@@ -81,7 +81,8 @@ type Faults struct {
 	mu      sync.Mutex
 	sink    collect.Sink // nil before Begin
 	waiting []collect.Event
-	version uint64 // of the ConfigMap that was applied last
+	version uint64   // of the ConfigMap that was applied last
+	asking  []string // who is writing the ConfigMap now, oldest first
 }
 
 // New returns Faults of which none is in force.

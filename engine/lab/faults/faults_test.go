@@ -255,3 +255,32 @@ func TestPodsAreMeantByWhatMadeThem(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsWrongInTheConfigMapIsToldAndLeftOut(t *testing.T) {
+	f, h := New(Options{OwnPlane: true, Nodes: []string{"node-1"}}), &heard{}
+	f.Begin(h)
+	cm := newConfigMap(nil)
+	cm.ResourceVersion = "7"
+	cm.Data = map[string]string{"sync-delay": "1s@node-1", "nonsense": "1", "sync-fail": "on@node-9"}
+	if err := f.CheckConfigMap(cm); err == nil || !strings.Contains(err.Error(), "nonsense") || !strings.Contains(err.Error(), "node-9") {
+		t.Errorf("checked: %v", err)
+	}
+	f.take(cm, byConfigMap)
+	if list := f.List(); len(list) != 1 || list[0].String() != "sync-delay=1s@node-1" || list[0].By != byConfigMap {
+		t.Errorf("in force: %v", list)
+	}
+	if len(h.list) != 2 || !strings.HasPrefix(h.list[1], "refused ") || strings.Contains(h.list[1], "\n") {
+		t.Errorf("told: %q", h.list)
+	}
+	old := newConfigMap(nil)
+	old.ResourceVersion = "6"
+	f.take(old, byConfigMap)
+	if len(f.List()) != 1 {
+		t.Error("an older ConfigMap took the place of a newer one")
+	}
+	other := newConfigMap(nil)
+	other.Name, other.Data = "other", cm.Data
+	if err := f.CheckConfigMap(other); err != nil {
+		t.Errorf("another ConfigMap: %v", err)
+	}
+}
