@@ -243,7 +243,26 @@ func judgePaths(s *timeline.Service, ct *court) (string, bool) {
 	for _, p := range paths {
 		uids[p.Endpoint.UID] = true
 	}
-	return all(counted("", want.Count, len(paths)), counted("of pods", want.UIDs, len(uids)))
+	text, ok := all(counted("", want.Count, len(paths)), counted("of pods", want.UIDs, len(uids)))
+	if !ok {
+		text += "; there are" + listed(ct.paths(s, &PathFilter{}))
+	}
+	return text, ok
+}
+
+// listed names paths, the first few.
+func listed(paths []*timeline.Path) (out string) {
+	const few = 8
+	for i, p := range paths {
+		if i == few {
+			return out + fmt.Sprintf(" and %d more", len(paths)-few)
+		}
+		out += fmt.Sprintf(" %s %s (%s, %s)", p.Op, p.Endpoint.Pod, p.Cause, p.Status)
+	}
+	if len(paths) == 0 {
+		return " none"
+	}
+	return out
 }
 
 func judgeRisk(s *timeline.Service, ct *court) (string, bool) {
