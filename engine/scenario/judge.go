@@ -223,7 +223,14 @@ func judgeRules(s *timeline.Service, ct *court) (string, bool) {
 func (f *PathFilter) keeps(p *timeline.Path) bool {
 	return (f.Op == "" || f.Op == string(p.Op)) && (f.Cause == "" || f.Cause == string(p.Cause)) &&
 		(f.Status == "" || f.Status == string(p.Status)) && (f.Pod == "" || f.Pod == p.Endpoint.Pod) &&
-		(f.Node == "" || f.Node == p.Endpoint.Node) && strings.Contains(p.By, f.By)
+		(f.Node == "" || f.Node == p.Endpoint.Node) && strings.Contains(p.By, f.By) && f.hop(p)
+}
+
+// hop reports whether a node's hop is as the filter wants it.
+func (f *PathFilter) hop(p *timeline.Path) bool {
+	return f.On == "" && f.HopStatus == "" || slices.ContainsFunc(p.Rules, func(h timeline.Hop) bool {
+		return (f.On == "" || h.Plane.Node == f.On) && (f.HopStatus == "" || string(h.Status) == f.HopStatus)
+	})
 }
 
 // paths are those of the Service that a filter keeps, since the mark.
@@ -271,8 +278,11 @@ func judgeRisk(s *timeline.Service, ct *court) (string, bool) {
 	n := 0
 	for _, p := range ct.paths(s, &want.Of) {
 		d := p.Risk.FromTermination
-		if want.From == "exit" {
+		switch want.From {
+		case "exit":
 			d = p.Risk.FromExit
+		case "wrong-pod":
+			d = &p.Risk.WrongPod
 		}
 		if d != nil {
 			n++
