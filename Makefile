@@ -48,6 +48,9 @@ soak: deps cluster-bin build ## the long forms: many more random worlds, and wha
 	$(GO) test -timeout 60m ./engine/desired ./engine/timeline ./engine/lanes -rapid.checks=5000
 	$(GO) test -timeout 60m ./engine/timeline -run 'Reference|Prefix|Retention|Interleavings|HoweverClose' -rapid.checks=50000
 	$(GO) test -timeout 60m ./engine/rulesync -run TestRulesAreThoseOfTheRealKubeProxy -operations=2000
+	$(GO) test -timeout 8h ./engine/scenario -run Scenarios -count=20
+	$(GO) test -race -timeout 60m ./engine/scenario -run Scenarios
+	$(GO) test -timeout 60m ./engine/scenario -run 'Scenarios/cut-endpoints' -heavy
 	$(GO) test -C testdata/oracle . -rapid.checks=200000 -operations=2000 -timeout 30m
 	$(GO) test -count=1 -v -timeout 60m ./engine/cluster -instants=200 -arrivals=500 -operations=500
 	$(GO) test -timeout 30m -run '^$$' -bench 'EventToScreen' -benchtime 500x ./cmd/kconverge

@@ -42,6 +42,10 @@ func TestEveryPayloadSurvivesTheCodec(t *testing.T) {
 		&ClockBound{Offset: time.Second, Error: time.Millisecond, OneSided: true, How: "logs"},
 		&RulesPast{Node: "node-1", From: at, FromError: time.Second, OneSided: true, Dropped: 2, Gaps: []Gap{{From: at, To: at, Why: "lost"}}, Changes: []PastChange{
 			{At: at, NotBefore: at, Error: time.Millisecond, Generation: 7, Namespace: "default", Service: "web", Endpoints: 4}}},
+		&Fault{Name: "sync-delay", Amount: "5s", Target: "node-2", By: "screen"},
+		&Connections{Node: "node-1", Address: netip.AddrPortFrom(ip, 80), From: at, OK: 3, Failed: 1, Skipped: 2, Slowest: time.Millisecond, Answered: []Answered{{UID: "u", N: 3}}},
+		&ConnectionFailed{Node: "node-1", Address: netip.AddrPortFrom(ip, 80), Began: at, Result: ConnectionRefused},
+		&Narration{Scenario: "tour", Chapter: "one", Text: "so", Waiting: true, Verdict: "met"},
 	}
 	if len(payloads) != len(payloadTypes) {
 		t.Fatalf("the codec knows %d payloads, this test %d", len(payloadTypes), len(payloads))

@@ -28,6 +28,7 @@ func init() {
 		view.Restart:   (*Model).askRestart,
 		view.DeletePod: (*Model).askDelete,
 		view.Faults:    (*Model).askFault,
+		view.Traffic:   (*Model).askTraffic,
 		view.CopyHint:  (*Model).copyHint,
 		view.Save:      (*Model).askSave,
 		view.Export:    (*Model).askExport,
@@ -62,6 +63,11 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 // do carries out an action: the view first, then the root.
 func (m *Model) do(a view.Action) tea.Cmd {
 	m.dirty = true
+	if a == view.Pause {
+		if cmd, waits := m.goOn(); waits {
+			return cmd
+		}
+	}
 	if f := replayActions[a]; f != nil && m.o.Replay != nil {
 		return f(m)
 	}

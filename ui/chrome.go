@@ -54,6 +54,7 @@ func (m *Model) draw() {
 		body.Max.Y--
 		m.drawReplay(s, h-2)
 	}
+	body.Max.Y -= m.drawCaption(s, body.Max.Y)
 	m.views[m.shown].Draw(s, body, c)
 	m.drawKeys(s, h-1)
 	if m.layer != nil {

@@ -70,6 +70,9 @@ type Options struct {
 	// Replay moves within the recording that the Snapshots come from; nil when
 	// they come from elsewhere, or from a recording that is only played.
 	Replay Replay
+	// Next lets the script that plays go on where it waits for that; nil when none
+	// plays.
+	Next func()
 	// Hint is a line to try in another terminal, shown where there is room until
 	// the first change, and in the help and the palette always.
 	Hint string

@@ -16,6 +16,7 @@ import (
 	"github.com/kconverge/kconverge/engine/lab/apiserver"
 	"github.com/kconverge/kconverge/engine/lab/controlplane"
 	"github.com/kconverge/kconverge/engine/lab/faults"
+	"github.com/kconverge/kconverge/engine/lab/traffic"
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/rulesync"
 	"github.com/kconverge/kconverge/ui"
@@ -32,6 +33,10 @@ type labFlags struct {
 	seed       bool
 	empty      bool
 	faults     []string
+	traffic    int
+	scenario   string
+	tour       bool
+	control    bool
 }
 
 func newLab() *cobra.Command {
@@ -53,7 +58,10 @@ With a screen it starts with a Deployment "web" and its Service. Use kubectl
 from another terminal with the kubeconfig that the screen shows.
 
 With --fault something goes wrong from the start, for instance --fault sync-delay=5s@node-2;
---fault help, or kconverge lab faults, lists what can.`,
+--fault help, or kconverge lab faults, lists what can.
+
+With --scenario it plays a script, and checks what that expects: kconverge lab scenarios
+lists those that there are. --tour is a five-minute talk that stops between chapters.`,
 		Example: `  kconverge lab
   kconverge lab --headless --nodes 3 --run 'kubectl create deployment web --image=nginx --replicas=4 && kubectl expose deployment web --port=80' -o json`,
 		Args: cobra.NoArgs,
@@ -71,7 +79,11 @@ With --fault something goes wrong from the start, for instance --fault sync-dela
 	fs.BoolVar(&lf.seed, "seed", false, "start with the Deployment and Service \"web\" (the default with a screen)")
 	fs.BoolVar(&lf.empty, "empty", false, "start with nothing (the default without a screen)")
 	fs.StringArrayVar(&lf.faults, "fault", nil, "set a fault, `NAME=VALUE` (may be repeated); help lists them")
-	c.AddCommand(newLabFaults(), newLabFault())
+	fs.IntVar(&lf.traffic, "traffic", 0, "open so many connections a second from each node to each Service port")
+	fs.StringVar(&lf.scenario, "scenario", "", "play a scenario: the `NAME` of one of those that kconverge lab scenarios lists, or a file")
+	fs.BoolVar(&lf.tour, "tour", false, "play the five-minute tour, which stops between its chapters for a key")
+	fs.BoolVar(&lf.control, "control", false, "with --scenario: leave its cause out, so that what it expects should not be met")
+	c.AddCommand(newLabFaults(), newLabFault(), newScenarios())
 	return c
 }
 
@@ -85,6 +97,12 @@ func (lf *labFlags) validate(f *outputFlags) error {
 		return exitf(exitUsage, "--dataplane %q: choose %s or %s", lf.dataplane, rulesync.KubeProxy, rulesync.Flat)
 	case lf.seed && lf.empty:
 		return exitf(exitUsage, "--seed and --empty exclude each other")
+	case lf.traffic < 0 || lf.traffic > traffic.MaxRate:
+		return exitf(exitUsage, "--traffic %d: choose 0 to %d connections a second", lf.traffic, traffic.MaxRate)
+	case lf.scenario != "" && lf.tour, lf.command != "" && (lf.scenario != "" || lf.tour):
+		return exitf(exitUsage, "--scenario, --tour and --run exclude each other")
+	case lf.control && lf.scenario == "":
+		return exitf(exitUsage, "--control is for --scenario")
 	}
 	if lf.command != "" {
 		f.headless = true
@@ -100,11 +118,18 @@ func runLab(c *cobra.Command, flags *outputFlags, lf *labFlags) error {
 	if err := lf.validate(flags); err != nil {
 		return err
 	}
-	broken, err := parseFaults(lf.faults, lf.plane == "", lf.nodes)
+	screen, err := flags.screen()
 	if err != nil {
 		return err
 	}
-	screen, err := flags.screen()
+	sh, err := lf.openShow(screen)
+	if err != nil {
+		return err
+	}
+	if sh != nil && !c.Flags().Changed("nodes") {
+		lf.nodes = sh.Nodes
+	}
+	broken, err := parseFaults(lf.faults, lf.plane == "", lf.nodes)
 	if err != nil {
 		return err
 	}
@@ -130,12 +155,14 @@ func runLab(c *cobra.Command, flags *outputFlags, lf *labFlags) error {
 		return exitWith(exitUsage, err)
 	}
 	defer file.release()
+	var access labAccess
 	cluster := lab.New(lab.Options{
 		Nodes:      lf.nodes,
 		Addr:       net.JoinHostPort("127.0.0.1", strconv.Itoa(lf.port)),
-		Seed:       lf.seed || screen && !lf.empty,
+		Seed:       lf.seed || screen && !lf.empty && sh == nil,
+		Traffic:    lf.traffic,
 		Dataplane:  rulesync.Dataplane(lf.dataplane),
-		Kubeconfig: file.write,
+		Kubeconfig: access.take(file.write),
 		Logs:       logs,
 		Tool:       toolVersion(),
 		Faults:     broken,
@@ -162,6 +189,8 @@ func runLab(c *cobra.Command, flags *outputFlags, lf *labFlags) error {
 		o.ui.Focus = ""
 	}
 	switch {
+	case sh != nil:
+		sh.attach(&o, cluster, &access, c.ErrOrStderr())
 	case lf.command != "":
 		cmd := command{args: []string{"sh", "-c", lf.command}, env: []string{"KUBECONFIG=" + file.path}, out: c.ErrOrStderr(), bound: true}
 		o.during = func(ctx context.Context, rt *live.Runtime) error {
@@ -173,7 +202,11 @@ func runLab(c *cobra.Command, flags *outputFlags, lf *labFlags) error {
 	case !screen:
 		announce(ctx, c.ErrOrStderr(), cluster, kubectl)
 	}
-	return o.run(ctx)
+	err = o.run(ctx)
+	if sh != nil && screen && err == nil {
+		return sh.after(c.OutOrStdout())
+	}
+	return err
 }
 
 // announce tells on standard error when a headless lab can be used, and how.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -28,6 +29,8 @@ type observation struct {
 	// during, when set, decides when a headless run is over and with what
 	// verdict. It runs beside the sources.
 	during func(context.Context, *live.Runtime) error
+	// beside, when set, goes on beside a screen until that is left.
+	beside func(context.Context, *live.Runtime)
 	// keep chooses the Services of the report; nil keeps those in scope.
 	keep func(*timeline.Service) bool
 	// print writes what a headless run ends with, verdict judges one that during does
@@ -86,8 +89,13 @@ func (o *observation) observe(ctx context.Context, rt *live.Runtime) error {
 	var err error
 	switch {
 	case o.screen:
+		var beside sync.WaitGroup
+		if o.beside != nil {
+			beside.Go(func() { o.beside(ctx, rt) })
+		}
 		err = o.show(ctx, rt)
 		stop()
+		beside.Wait()
 		err = errors.Join(err, sourceError(<-ended))
 		sayGoodbye(o.stdout, rt.Latest())
 		if o.ui.Save != nil {

@@ -59,7 +59,8 @@ func (s *Standing) Apply(e collect.Event) {
 	switch p := e.Payload.(type) {
 	case *collect.Session:
 		s.session = &e
-	case *collect.Advance, *collect.Action, *collect.KubeEvent, *collect.ReconcileStep, *collect.SyncStep, *collect.Keyframe, *collect.RulesPast:
+	case *collect.Advance, *collect.Action, *collect.KubeEvent, *collect.ReconcileStep, *collect.SyncStep, *collect.Keyframe, *collect.RulesPast,
+		*collect.Connections, *collect.ConnectionFailed, *collect.Narration:
 		// They happened, and do not stand.
 	case *collect.Rules:
 		s.applyRules(e.Source, p)

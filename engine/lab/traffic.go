@@ -53,7 +53,7 @@ func (l *Lab) trafficPart(base *ground, sink collect.Sink) (*part, error) {
 	for _, n := range base.kernel.Nodes() {
 		from = append(from, n)
 	}
-	t, err := traffic.New(traffic.Options{Client: l.own, Nodes: from, Sink: sink, Clock: l.o.Clock, Rate: l.o.Traffic})
+	t, err := traffic.New(traffic.Options{Client: l.own, Nodes: from, Sink: sink, Clock: l.o.Clock, Rate: l.o.Traffic, While: l.faults.WhileAlive})
 	if err != nil {
 		return nil, err
 	}

@@ -99,6 +99,7 @@ func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
 	} else {
 		p.Rows = append(p.Rows, b.noRules())
 	}
+	p.Rows = append(p.Rows, b.connections()...)
 	if snap.Reconciler != nil {
 		p.Rows = append(p.Rows, b.reconciler())
 	}

@@ -89,7 +89,8 @@ const (
 	RowNodeGroup
 	RowNode
 	RowReconciler
-	RowFault // under the actions
+	RowFault       // under the actions
+	RowConnections // above the reconciler
 )
 
 // Tone says how the right-hand value of a row is to be read. It always goes

@@ -131,6 +131,7 @@ func (p *printer) service(s *Service) {
 	for _, why := range sortedKeys(by) {
 		p.line("  rules of %s are not seen: %s", collect.Plain(strings.Join(by[why], ", ")), collect.Plain(why))
 	}
+	p.connections(s.Connections)
 	for i := range s.Paths {
 		p.path(&s.Paths[i])
 	}

@@ -46,6 +46,8 @@ type Service struct {
 	Planes    Planes    `json:"planes"`
 	Paths     []Path    `json:"paths"`
 	Episodes  []Episode `json:"episodes"`
+	// Connections are those of the lab's traffic; left out without any.
+	Connections *Connections `json:"connections,omitempty"`
 	// Advice and Rollouts are of all that is retained.
 	Advice   *Advice    `json:"advice"`
 	Rollouts []Together `json:"rollouts"`

@@ -80,7 +80,10 @@ type PathFilter struct {
 	Status string `yaml:"status"`
 	Pod    string `yaml:"pod"`  // its name
 	By     string `yaml:"by"`   // part of it
-	Node   string `yaml:"node"` // the pod's
+	Node   string `yaml:"node"` // the pod\'s
+	// On and HopStatus: that node\'s rules have a hop of that status.
+	On        string `yaml:"on"`
+	HopStatus string `yaml:"hopStatus"`
 }
 
 // PathsCheck counts paths.
@@ -110,7 +113,7 @@ type LagCheck struct {
 // RiskCheck is about how long new connections could go to pods that stop.
 type RiskCheck struct {
 	Of   PathFilter `yaml:"of"`
-	From string     `yaml:"from"` // termination (the default) or exit
+	From string     `yaml:"from"` // termination (the default), exit or wrong-pod
 	// Worst is the longest; without any it is 0.
 	Worst *Length `yaml:"worst"`
 }
@@ -248,8 +251,8 @@ func (c *Check) validate(marks []string) error {
 	}
 	if r := c.Risk; r != nil {
 		filters = append(filters, r.Of)
-		if r.Worst == nil || !slices.Contains([]string{"", "termination", "exit"}, r.From) {
-			return errors.New("risk: give worst, and from as termination or exit")
+		if r.Worst == nil || !slices.Contains([]string{"", "termination", "exit", "wrong-pod"}, r.From) {
+			return errors.New("risk: give worst, and from as termination, exit or wrong-pod")
 		}
 	}
 	for _, f := range filters {

@@ -29,6 +29,8 @@ type Scenario struct {
 	Traffic int `yaml:"traffic"`
 	// Kernel: it needs real network namespaces, because packets must flow.
 	Kernel bool `yaml:"kernel"`
+	// Alone: it loads the machine, so that tests play nothing beside it.
+	Alone bool `yaml:"alone"`
 	// Heavy: it takes minutes and much memory, so that tests play it in the long run
 	// alone.
 	Heavy bool   `yaml:"heavy"`
@@ -72,7 +74,7 @@ type Step struct {
 	Cause *bool `yaml:"cause"`
 	// Instead: the step is taken in the control run alone.
 	Instead bool `yaml:"instead"`
-	// Within is how long to wait at most; 60 s when empty.
+	// Within is how long to wait at most; 3 minutes when empty.
 	Within Duration `yaml:"within"`
 
 	line int
@@ -150,7 +152,7 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 // Defaults.
 const (
 	defaultNodes  = 3
-	defaultWithin = time.Minute
+	defaultWithin = 3 * time.Minute
 	maxNodes      = 50
 	// MaxTraffic is the most connections a second from each node to each Service.
 	MaxTraffic = 200

@@ -223,7 +223,14 @@ func judgeRules(s *timeline.Service, ct *court) (string, bool) {
 func (f *PathFilter) keeps(p *timeline.Path) bool {
 	return (f.Op == "" || f.Op == string(p.Op)) && (f.Cause == "" || f.Cause == string(p.Cause)) &&
 		(f.Status == "" || f.Status == string(p.Status)) && (f.Pod == "" || f.Pod == p.Endpoint.Pod) &&
-		(f.Node == "" || f.Node == p.Endpoint.Node) && strings.Contains(p.By, f.By)
+		(f.Node == "" || f.Node == p.Endpoint.Node) && strings.Contains(p.By, f.By) && f.hop(p)
+}
+
+// hop reports whether a node's hop is as the filter wants it.
+func (f *PathFilter) hop(p *timeline.Path) bool {
+	return f.On == "" && f.HopStatus == "" || slices.ContainsFunc(p.Rules, func(h timeline.Hop) bool {
+		return (f.On == "" || h.Plane.Node == f.On) && (f.HopStatus == "" || string(h.Status) == f.HopStatus)
+	})
 }
 
 // paths are those of the Service that a filter keeps, since the mark.
@@ -243,7 +250,26 @@ func judgePaths(s *timeline.Service, ct *court) (string, bool) {
 	for _, p := range paths {
 		uids[p.Endpoint.UID] = true
 	}
-	return all(counted("", want.Count, len(paths)), counted("of pods", want.UIDs, len(uids)))
+	text, ok := all(counted("", want.Count, len(paths)), counted("of pods", want.UIDs, len(uids)))
+	if !ok {
+		text += "; there are" + listed(ct.paths(s, &PathFilter{}))
+	}
+	return text, ok
+}
+
+// listed names paths, the first few.
+func listed(paths []*timeline.Path) (out string) {
+	const few = 8
+	for i, p := range paths {
+		if i == few {
+			return out + fmt.Sprintf(" and %d more", len(paths)-few)
+		}
+		out += fmt.Sprintf(" %s %s (%s, %s)", p.Op, p.Endpoint.Pod, p.Cause, p.Status)
+	}
+	if len(paths) == 0 {
+		return " none"
+	}
+	return out
 }
 
 func judgeRisk(s *timeline.Service, ct *court) (string, bool) {
@@ -252,8 +278,11 @@ func judgeRisk(s *timeline.Service, ct *court) (string, bool) {
 	n := 0
 	for _, p := range ct.paths(s, &want.Of) {
 		d := p.Risk.FromTermination
-		if want.From == "exit" {
+		switch want.From {
+		case "exit":
 			d = p.Risk.FromExit
+		case "wrong-pod":
+			d = &p.Risk.WrongPod
 		}
 		if d != nil {
 			n++

@@ -116,7 +116,9 @@ func TestScenarios(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
+			if !s.Alone {
+				t.Parallel()
+			}
 			out, _, tr := play(t, s, false)
 			if len(out.Results) == 0 {
 				t.Error("nothing was expected")
@@ -134,7 +136,9 @@ func TestScenarios(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name+"/control", func(t *testing.T) {
-			t.Parallel()
+			if !s.Alone {
+				t.Parallel()
+			}
 			if out, _, tr := play(t, s, true); out.Met() {
 				t.Errorf("everything was met without the cause:\n%s", tr)
 			} else {

@@ -24,6 +24,10 @@ import (
 // podPort is where the pods of a deploy step listen, under the name "http".
 const podPort = 8080
 
+// probeTimeout in seconds is long, so that a busy machine fails no probe: what is slow
+// should be what the scenario makes slow.
+const probeTimeout = 10
+
 // manifests reads those of an apply step.
 func manifests(text string) (out []*unstructured.Unstructured, err error) {
 	dec := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
@@ -124,7 +128,7 @@ func (d *Deploy) template() corev1.PodTemplateSpec {
 	if d.Probe > 0 {
 		c.ReadinessProbe = &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(podPort)}},
-			PeriodSeconds: int32(time.Duration(d.Probe) / time.Second), FailureThreshold: d.Failures,
+			PeriodSeconds: int32(time.Duration(d.Probe) / time.Second), FailureThreshold: d.Failures, TimeoutSeconds: probeTimeout,
 		}
 	}
 	if d.PreStop > 0 {

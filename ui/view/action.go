@@ -61,6 +61,7 @@ const (
 	Restart   Action = "restart"
 	DeletePod Action = "delete-pod"
 	Faults    Action = "faults"
+	Traffic   Action = "traffic"
 	CopyHint  Action = "copy-kubectl-line"
 
 	Save   Action = "save-recording"
@@ -139,6 +140,7 @@ var Actions = []Info{
 	{Restart, []string{"r"}, "restart", "restart what owns the pods", GroupLab},
 	{DeletePod, []string{"d"}, "delete pod", "delete the chosen pod", GroupLab},
 	{Faults, []string{"b"}, "faults", "break something: the menu of faults", GroupLab},
+	{Traffic, []string{"c"}, "traffic", "open connections from each node to each Service", GroupLab},
 	{CopyHint, []string{"Y"}, "kubectl line", "copy the kubectl line for this lab", GroupLab},
 
 	{Show(Services), []string{"1"}, "", "Services", GroupView},

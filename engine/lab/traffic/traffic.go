@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
@@ -37,6 +38,8 @@ type Options struct {
 	Sink collect.Sink
 	// Clock stamps them; the wall clock when nil. The rate is that of real time.
 	Clock collect.Clock
+	// While runs a node's part while the node is alive; nil runs it always.
+	While func(ctx context.Context, node string, run func(context.Context) error) error
 	// Rate is how many connections a second each node opens to each TCP port of each
 	// Service, 0 for none.
 	Rate int
@@ -58,6 +61,9 @@ func New(o Options) (*Traffic, error) {
 	}
 	if o.Clock == nil {
 		o.Clock = collect.SystemClock{}
+	}
+	if o.While == nil {
+		o.While = func(ctx context.Context, _ string, run func(context.Context) error) error { return run(ctx) }
 	}
 	t := &Traffic{o: o, changed: make(chan struct{})}
 	return t, t.SetRate(o.Rate)
@@ -102,12 +108,16 @@ func (t *Traffic) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("list the Services to connect to: %w", err)
 	}
-	var wg sync.WaitGroup
+	var run errgroup.Group
 	for _, n := range t.o.Nodes {
-		wg.Go(func() { t.from(ctx, n, lister) })
+		run.Go(func() error {
+			return t.o.While(ctx, n.Name(), func(ctx context.Context) error {
+				t.from(ctx, n, lister)
+				return nil
+			})
+		})
 	}
-	wg.Wait()
-	return nil
+	return run.Wait()
 }
 
 // from opens the connections of one node.
