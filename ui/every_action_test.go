@@ -75,6 +75,8 @@ var deeds = map[view.Action]deed{
 	view.Restart:   {shows: "restart web?"},
 	view.DeletePod: {before: "j j j j", shows: "delete pod web"},
 	view.Faults:    {shows: "sync-delay=1s@node-1"},
+	view.Traffic:   {shows: "connections a second from each node"},
+	view.Export:    {shows: "export default/web"},
 	view.CopyHint:  {shows: "copied: " + hint},
 	view.Save:      {shows: "save the last minutes"},
 
@@ -96,11 +98,12 @@ var deeds = map[view.Action]deed{
 	view.Quit:    {quits: true},
 }
 
-// stage shows what a deed needs.
+// options are what a deed needs.
 func (d deed) options(group string, r *tape) func(*ui.Options) {
 	return func(o *ui.Options) {
 		b := &breaker{}
 		o.Actions, o.Faults, o.Save = b, b, func(string) error { return nil }
+		o.Export, o.ExportFormats = func(ui.Export) error { return nil }, []string{"html"}
 		if group == view.GroupPlay {
 			o.Recorded, o.Replay = true, r
 		}

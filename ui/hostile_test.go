@@ -46,7 +46,7 @@ func sound(s *screen, w, h int) string {
 	return ""
 }
 
-var everyView = [][]string{{"1"}, {"2"}, {"2", "u"}, {"3"}, {"3", "p"}, {"e"}, {"j", "j", "j"}, {"G"}, {"4"}, {"x"}, {"c"}, {"c"}, {"C"}, {"l", "l", "j", "o"}, {"G", "L"}, {"x"}, {"5"}, {"6"}, {"7"}, {"7", "j"}, {"?"}, {"esc", ":"}, {"esc", "2", "j", "j", "j", "j", "d"}, {"esc", "s"}, {"esc"}}
+var everyView = [][]string{{"1"}, {"2"}, {"2", "u"}, {"3"}, {"3", "p"}, {"e"}, {"j", "j", "j"}, {"G"}, {"4"}, {"x"}, {"v"}, {"v"}, {"V"}, {"l", "l", "j", "o"}, {"G", "L"}, {"x"}, {"5"}, {"6"}, {"7"}, {"7", "j"}, {"?"}, {"esc", ":"}, {"esc", "2", "j", "j", "j", "j", "d"}, {"esc", "s"}, {"esc"}}
 
 func TestHostileNamesBreakNoFrame(t *testing.T) {
 	snap := hostile()

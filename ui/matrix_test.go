@@ -80,16 +80,16 @@ func TestTheMatrixJumpsBetweenCellsThatDiffer(t *testing.T) {
 	for _, want := range []string{
 		"node-05 → web-7d9c4b-fz5xq", "node-07 → web-7d9c4b-gz6xq", "node-02 → web-7d9c4b-bz1xq", "node-02 → web-7d9c4b-cz2xq", "node-05 → web-7d9c4b-fz5xq",
 	} {
-		s.press("c").has(want)
+		s.press("v").has(want)
 	}
 	s.has("cell 1 of 4 that differ")
-	s.press("C").has("node-02 → web-7d9c4b-cz2xq").press("C", "C").has("node-07 → web-7d9c4b-gz6xq").press("enter").has("[3 Path]", "web-7d9c4b-gz6xq")
-	newScreen(t, 120, 40, nil).show(lanestest.Converged()).press("4", "x", "c").has("no cell differs")
+	s.press("V").has("node-02 → web-7d9c4b-cz2xq").press("V", "V").has("node-07 → web-7d9c4b-gz6xq").press("enter").has("[3 Path]", "web-7d9c4b-gz6xq")
+	newScreen(t, 120, 40, nil).show(lanestest.Converged()).press("4", "x", "v").has("no cell differs")
 }
 
 func TestAJumpReachesCellsThatAreOutOfSight(t *testing.T) {
-	s := newScreen(t, 80, 24, nil).show(manyEndpoints(100, 50)).press("4", "x", "o", "g", "c")
-	s.has("node-02 → web-7d9c4b-").press("c", "c").has("cell 3 of ", "node-05 → web-7d9c4b-uw8xq")
+	s := newScreen(t, 80, 24, nil).show(manyEndpoints(100, 50)).press("4", "x", "o", "g", "v")
+	s.has("node-02 → web-7d9c4b-").press("v", "v").has("cell 3 of ", "node-05 → web-7d9c4b-uw8xq")
 }
 
 func TestEnterInTheMatrixOpensThePathOfTheCell(t *testing.T) {

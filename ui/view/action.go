@@ -122,8 +122,8 @@ var Actions = []Info{
 	{Matrix, []string{"x"}, "matrix", "nodes by endpoint of one Service, or by Service", GroupLanes},
 	{SortRows, []string{"o"}, "sort", "nodes by name, or the latest first", GroupLanes},
 	{LogScale, []string{"e"}, "log", "axes of a change even, or by logarithm", GroupLanes},
-	{PrevDiffer, []string{"C"}, "", "to the cell before that differs", GroupLanes},
-	{NextDiffer, []string{"c"}, "differs", "to the next cell that differs", GroupLanes},
+	{PrevDiffer, []string{"V"}, "", "to the cell before that differs", GroupLanes},
+	{NextDiffer, []string{"v"}, "differs", "to the next cell that differs", GroupLanes},
 	{Filter, []string{"/"}, "filter", "filter: several words, !word leaves out", GroupLanes},
 	{Copy, []string{"y"}, "copy", "copy what is chosen", GroupLanes},
 
