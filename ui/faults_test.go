@@ -22,6 +22,9 @@ func (b *breaker) Faults() []ui.Fault {
 
 func (b *breaker) SetFault(_ context.Context, text string) error { return b.did(text) }
 
+func (b *breaker) SetTraffic(context.Context, string, int) error { return b.did("traffic") }
+func (b *breaker) Traffic() int                                  { return 5 }
+
 func TestFaultsAreSetAndClearedByKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &breaker{}
