@@ -17,6 +17,13 @@ import (
 // generation of a very large cluster is the longest thing there is.
 const MaxLine = 16 << 20
 
+// A line of more than manyBytes with more than manyEmpty parts that say nothing is none
+// that Marshal wrote: it would only take a hundred times its own room.
+const (
+	manyBytes = 64 << 10
+	manyEmpty = 10_000
+)
+
 // payloadTypes makes an empty payload for each wire name. It is the closed set
 // of payloads.
 var payloadTypes = map[string]func() Payload{}
@@ -111,10 +118,18 @@ func Unmarshal(line []byte) (Event, error) { return unmarshal(line, nil) }
 // unmarshal is Unmarshal with the strings that were read before.
 func unmarshal(line []byte, names map[string]string) (Event, error) {
 	var e Event
+	if hollow(line) {
+		return e, fmt.Errorf("%w: it is long and mostly of empty parts", ErrBadLine)
+	}
 	if d := (decoder{b: line, names: names}); d.event(&e) {
 		return e, nil
 	}
 	return unmarshalAny(line)
+}
+
+// hollow tells that a line is long and says nothing.
+func hollow(line []byte) bool {
+	return len(line) > manyBytes && bytes.Count(line, []byte("{}"))+bytes.Count(line, []byte("null")) > manyEmpty
 }
 
 // unmarshalAny is Unmarshal by encoding/json.

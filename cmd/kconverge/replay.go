@@ -9,6 +9,7 @@ import (
 
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/collect/recording"
+	"github.com/kconverge/kconverge/engine/lanes"
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui"
@@ -61,9 +62,16 @@ func newReplay() *cobra.Command {
 			if screen {
 				return replayOnScreen(ctx, c, file, name, &flags, speed)
 			}
+			player := recording.NewPlayer(file, speed)
 			o := observation{
-				flags: &flags, session: file.Session, sources: []collect.Source{recording.NewPlayer(file, speed)}, replay: true,
+				flags: &flags, session: file.Session, sources: []collect.Source{player}, replay: true,
 				stdout: c.OutOrStdout(),
+			}
+			o.verdict = func(s *timeline.Snapshot) error {
+				if n := player.Damaged(); n > 0 {
+					return exitf(exitCannotTell, "cannot tell: %s of the recording cannot be read", lanes.Plural(n, "part"))
+				}
+				return verdict(s, o.scope)
 			}
 			return o.run(ctx)
 		},
@@ -116,9 +124,9 @@ func replayOnScreen(ctx context.Context, c *cobra.Command, file *recording.File,
 }
 
 // current tells that a recording can be shown at any moment as it is: it has an index,
-// and its checkpoints are this version's.
+// nothing in it is damaged, and its checkpoints are this version's.
 func current(f *recording.File) bool {
-	if !f.Indexed {
+	if !f.Indexed || !f.Intact() {
 		return false
 	}
 	state, _ := f.Checkpoint(f.To)

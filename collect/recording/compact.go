@@ -165,7 +165,7 @@ func (c *compaction) frame() error {
 	if err != nil {
 		return err
 	}
-	c.index.Frames = append(c.index.Frames, Frame{Offset: c.at, Size: int64(len(b)), First: c.first.Seq, At: c.first.At, Events: c.events})
+	c.index.Frames = append(c.index.Frames, Frame{Offset: c.at, Size: int64(len(b)), First: c.first.Seq, At: c.first.At, Events: c.events, Sum: sum(b)})
 	if err := c.write(b); err != nil {
 		return err
 	}

@@ -56,6 +56,8 @@ type Frame struct {
 	At    time.Time `json:"at,omitzero"`
 	// Events are how many it holds.
 	Events int `json:"events,omitempty"`
+	// Sum is the CRC-32C of its compressed bytes; 0 in recordings from before it.
+	Sum uint32 `json:"sum,omitempty"`
 }
 
 // checkpointAt is where a checkpoint is: what whoever keeps a model knew just before

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -312,6 +313,23 @@ func FuzzOpen(f *testing.F) {
 	f.Add(b[:len(b)/2])
 	f.Add(bytes.Repeat(b, 2))
 	f.Add(append([]byte{}, zstdMagic...))
+	for i := range 20 { // damage in every part: frames, checkpoints, index, seek table
+		bad := bytes.Clone(b)
+		bad[i*len(bad)/20] ^= 0xff
+		f.Add(bad)
+	}
+	// A little that unpacks to much: lines without an end, an index of nothing.
+	enc, err := zstd.NewWriter(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(append(bytes.Clone(b), enc.EncodeAll(bytes.Repeat([]byte("x"), 20<<20), nil)...))
+	bomb := enc.EncodeAll([]byte(`{"frames":[`+strings.Repeat("{},", 1<<20)+`{}]}`), nil)
+	bomb = append(binary.LittleEndian.AppendUint32(bomb, uint32(len(bomb))), indexTail...)
+	f.Add(append(append(bytes.Clone(b), skippable(indexFrame, bomb)...), 0, 0, 0, 0, 0, 0xb1, 0xea, 0x92, 0x8f))
+	// A frame that says that it is larger than any, and one of no end.
+	f.Add(append(append([]byte{}, zstdMagic...), 0xe0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0xfd, 0xff, 0xff))
+	f.Add(append(bytes.Clone(lines), bytes.Repeat([]byte(`{"at":`), 100_000)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -323,11 +341,19 @@ func FuzzOpen(f *testing.F) {
 		}
 		defer r.Close()
 		r.Checkpoint(start)
-		in := r.Read(0)
-		for {
+		r.CheckpointOf(10)
+		r.Intact()
+		// More than there are lines cannot come: it ends.
+		for in, n := r.Read(0), 0; ; n++ {
 			if _, err := in.Next(); err != nil {
-				return
+				break
 			}
+			if n > 10_000_000 {
+				t.Fatal("it does not end")
+			}
+		}
+		if again, err := r.Reindexed(Options{Model: func() Model { return &counter{} }}); err == nil {
+			again.Close()
 		}
 	})
 }

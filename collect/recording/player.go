@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -13,11 +14,17 @@ import (
 type Player struct {
 	file  *File
 	speed float64
+	// damaged counts the parts that could not be read.
+	damaged atomic.Int64
 }
 
 // NewPlayer plays a recording. speed is the number of recorded seconds that pass in
 // one second; 0 plays everything at once.
-func NewPlayer(f *File, speed float64) *Player { return &Player{f, speed} }
+func NewPlayer(f *File, speed float64) *Player { return &Player{file: f, speed: speed} }
+
+// Damaged is how many parts of what was played could not be read. It is safe for
+// concurrent use.
+func (p *Player) Damaged() int { return int(p.damaged.Load()) }
 
 // Name implements collect.Source.
 func (p *Player) Name() string { return "recording " + p.file.path }
@@ -30,6 +37,7 @@ func (p *Player) Run(ctx context.Context, sink collect.Sink) error {
 	begin := time.Now()
 	for {
 		e, err := r.Next()
+		p.damaged.Store(int64(r.Damaged))
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
