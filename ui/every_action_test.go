@@ -77,6 +77,7 @@ var deeds = map[view.Action]deed{
 	view.Faults:    {shows: "sync-delay=1s@node-1"},
 	view.CopyHint:  {shows: "copied: " + hint},
 	view.Save:      {shows: "save the last minutes"},
+	view.Export:    {shows: "export default/web from"},
 
 	view.Show(view.Services): {shows: "[1 Services]"},
 	view.Show(view.Timeline): {before: "1", shows: "[2 Timeline]"},
@@ -100,7 +101,8 @@ var deeds = map[view.Action]deed{
 func (d deed) options(group string, r *tape) func(*ui.Options) {
 	return func(o *ui.Options) {
 		b := &breaker{}
-		o.Actions, o.Faults, o.Save = b, b, func(string) error { return nil }
+		o.Actions, o.Faults = b, b
+		o.Save, o.Export = func(string) error { return nil }, func(ui.Export) error { return nil }
 		if group == view.GroupPlay {
 			o.Recorded, o.Replay = true, r
 		}
