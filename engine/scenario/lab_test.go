@@ -24,7 +24,7 @@ import (
 const limit = 12 * time.Minute
 
 // atOnce is how many are played at a time: they mostly wait.
-const atOnce = "4"
+const atOnce = "6"
 
 func TestMain(m *testing.M) {
 	klog.LogToStderr(false)
@@ -61,7 +61,7 @@ func (tr *transcript) String() string {
 }
 
 // play runs a scenario in a lab of its own.
-func play(t *testing.T, s *scenario.Scenario, control bool) (*scenario.Outcome, *live.Runtime, *transcript) {
+func play(t *testing.T, s *scenario.Scenario, control bool) (*scenario.Outcome, *transcript, error) {
 	t.Helper()
 	var mu sync.Mutex
 	var kubeconfig []byte
@@ -87,16 +87,65 @@ func play(t *testing.T, s *scenario.Scenario, control bool) (*scenario.Outcome, 
 		},
 	})
 	cancel()
-	if e := <-done; e != nil {
-		t.Errorf("the lab ended with %v", e)
-	}
+	err = errors.Join(err, <-done)
 	if errors.Is(err, scenario.ErrNoPackets) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, tr)
+	return out, tr, err
+}
+
+// attempts is how often a scenario is played where the machine keeps it from running, and
+// heldUp from when on it does.
+const (
+	attempts = 3
+	heldUp   = 200 * time.Millisecond
+)
+
+// judged plays until it comes out right. What comes out wrong is a failure, unless this
+// process was kept from running meanwhile: then times are the machine's and not the
+// scenario's, and say nothing.
+func judged(t *testing.T, wrong string, play func() (right bool, tr *transcript, err error)) {
+	t.Helper()
+	for range attempts {
+		late := lateness(t.Context())
+		right, tr, err := play()
+		worst := late()
+		if err != nil {
+			right, wrong = false, err.Error()
+		}
+		if right {
+			t.Logf("\n%s", tr)
+			return
+		}
+		if worst < heldUp {
+			t.Fatalf("%s (kept from running for %s at most):\n%s", wrong, worst, tr)
+		}
+		t.Logf("%s, but this process was kept from running for %s:\n%s", wrong, worst, tr)
 	}
-	return out, rt, tr
+	t.Skipf("this machine is too busy to tell: %d times a timer of this process was more than %s late", attempts, heldUp)
+}
+
+// lateness watches how late a timer comes, and tells the worst in the end.
+func lateness(ctx context.Context) (end func() time.Duration) {
+	const every = 20 * time.Millisecond
+	ctx, cancel := context.WithCancel(ctx)
+	worst := make(chan time.Duration, 1)
+	go func() {
+		var most time.Duration
+		tick := time.NewTimer(every)
+		for due := time.Now().Add(every); ; {
+			select {
+			case <-ctx.Done():
+				worst <- most
+				return
+			case <-tick.C:
+				most = max(most, time.Since(due))
+				due = time.Now().Add(every)
+				tick.Reset(every)
+			}
+		}
+	}()
+	return func() time.Duration { cancel(); return <-worst }
 }
 
 // TestScenarios plays each scenario, whose expectations must be met, and once more
@@ -119,15 +168,10 @@ func TestScenarios(t *testing.T) {
 			if !s.Alone {
 				t.Parallel()
 			}
-			out, _, tr := play(t, s, false)
-			if len(out.Results) == 0 {
-				t.Error("nothing was expected")
-			}
-			if !out.Met() {
-				t.Errorf("not met:\n%s", tr)
-			} else {
-				t.Logf("\n%s", tr)
-			}
+			judged(t, "not met", func() (bool, *transcript, error) {
+				out, tr, err := play(t, s, false)
+				return out.Met() && len(out.Results) > 0, tr, err
+			})
 		})
 		if !s.HasControl() {
 			if s.Name != scenario.TourName {
@@ -139,11 +183,10 @@ func TestScenarios(t *testing.T) {
 			if !s.Alone {
 				t.Parallel()
 			}
-			if out, _, tr := play(t, s, true); out.Met() {
-				t.Errorf("everything was met without the cause:\n%s", tr)
-			} else {
-				t.Logf("\n%s", tr)
-			}
+			judged(t, "everything was met without the cause", func() (bool, *transcript, error) {
+				out, tr, err := play(t, s, true)
+				return !out.Met(), tr, err
+			})
 		})
 	}
 }
