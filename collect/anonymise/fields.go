@@ -169,6 +169,11 @@ var fields = map[string]decision{
 	"proxy.Mode":    aKnownWord,
 	"proxy.Version": aVersion,
 
+	"narration.Scenario": aText,
+	"narration.Chapter":  aText,
+	"narration.Text":     aText,
+	"narration.Verdict":  aText,
+
 	"clockbound.How": aKnownWord,
 }
 
