@@ -169,6 +169,22 @@ var fields = map[string]decision{
 	"proxy.Mode":    aKnownWord,
 	"proxy.Version": aVersion,
 
+	"narration.Scenario": aText,
+	"narration.Chapter":  aText,
+	"narration.Text":     aText,
+	"narration.Verdict":  aText,
+
+	"fault.Name":    aKnownWord,
+	"fault.Amount":  aText,
+	"fault.Target":  aText,
+	"fault.Refused": aText,
+	"fault.By":      aText,
+
+	"connections.Node":         theNode,
+	"connections.Answered.UID": theUID,
+	"connection-failed.Node":   theNode,
+	"connection-failed.Result": aText,
+
 	"clockbound.How": aKnownWord,
 }
 

@@ -29,6 +29,9 @@ kube-proxy kubelet kube-scheduler default-scheduler deployment-controller replic
 daemonset-controller endpoint-controller endpoint-slice-controller endpoint-slice-mirroring-controller node-controller
 taint-eviction-controller service-controller iptables-restore iptables-nft-restore nft kconverge
 kube-proxy-nftables kube-proxy-iptables kube-proxy-iptables-nft kube-proxy-iptables-legacy flat
+address-reuse api-delay api-error clock-skew conflict event-lost listen-delay node-death node-grace prestop probe-fail probe-period
+reconcile-delay reconcile-fail resync start-delay stop-early sync-delay sync-fail watch-delay watch-drop watch-hang workers
+refused timeout reset unreachable
 Normal Warning
 Unschedulable SchedulingGated PodCompleted PodFailed ContainersNotReady ContainersNotInitialized ReadinessGatesNotReady
 EvictionByEvictionAPI PreemptionByScheduler PreemptionByKubeScheduler DeletionByTaintManager DeletionByPodGC TerminationByKubelet
