@@ -45,7 +45,7 @@ func TestEveryPayloadSurvivesTheCodec(t *testing.T) {
 		&Fault{Name: "sync-delay", Amount: "5s", Target: "node-2", By: "screen"},
 		&Connections{Node: "node-1", Address: netip.AddrPortFrom(ip, 80), From: at, OK: 3, Failed: 1, Skipped: 2, Slowest: time.Millisecond, Answered: []Answered{{UID: "u", N: 3}}},
 		&ConnectionFailed{Node: "node-1", Address: netip.AddrPortFrom(ip, 80), Began: at, Result: ConnectionRefused},
-		&Narration{Scenario: "tour", Chapter: "one", Text: "so", Waiting: true, Verdict: "met"},
+		&Narration{Scenario: "tour", Chapter: "one", Text: "so", Waiting: true, Next: "two", Verdict: "met"},
 	}
 	if len(payloads) != len(payloadTypes) {
 		t.Fatalf("the codec knows %d payloads, this test %d", len(payloadTypes), len(payloads))

@@ -7,8 +7,10 @@ type Narration struct {
 	Scenario string `json:"scenario,omitempty"`
 	Chapter  string `json:"chapter,omitempty"`
 	Text     string `json:"text,omitempty"`
-	// Waiting: the script goes on when it is told to.
-	Waiting bool `json:"waiting,omitempty"`
+	// Waiting: the script goes on, with the chapter Next, when it is told to. Text is
+	// then what it told last.
+	Waiting bool   `json:"waiting,omitempty"`
+	Next    string `json:"next,omitempty"`
 	// Ended: there is nothing more to tell.
 	Ended bool `json:"ended,omitempty"`
 	// Verdict is set for the outcome of an expectation: "met" or "not met".

@@ -135,6 +135,18 @@ func TestArrowsPointOneWay(t *testing.T) {
 			func(dep string, _ pkg) bool { return under(dep, "engine/lab/faults") },
 		},
 		{
+			"scenarios stand above the lab and know no screen",
+			func(p string) bool { return under(p, "engine/scenario") },
+			func(dep string, _ pkg) bool {
+				return under(dep, "ui", "cmd", "engine/cluster", "engine/lanes/lanestest")
+			},
+		},
+		{
+			"only the program plays scenarios",
+			func(p string) bool { return under(p, "collect", "engine", "ui") && !under(p, "engine/scenario") },
+			func(dep string, _ pkg) bool { return under(dep, "engine/scenario") },
+		},
+		{
 			"the real cluster knows nothing of what observes it",
 			func(p string) bool { return under(p, "engine/cluster") },
 			func(dep string, _ pkg) bool {

@@ -81,6 +81,9 @@ func (m *Model) drawCaption(s *draw.Screen, bottom int) int {
 	}
 	if n.Waiting && m.o.Next != nil {
 		right = m.keys.first(view.Pause) + " goes on"
+		if n.Next != "" {
+			right += ": " + n.Next
+		}
 	}
 	y := bottom - len(rows)
 	s.Rule(0, y-1, s.Width(), title, right)

@@ -27,7 +27,7 @@ func TestWhatAScriptTellsStandsBelowTheLanesAndSpaceGoesOn(t *testing.T) {
 			t.Error("space went on where the script did not wait")
 		}
 		s.press("space") // follow again
-		tell(&collect.Narration{Scenario: "tour", Text: "Next: Scaling down", Waiting: true}).has("Next: Scaling down").has("space goes on").press("space")
+		tell(&collect.Narration{Scenario: "tour", Text: "That was it.", Next: "Scaling down", Waiting: true}).has("That was it.").has("space goes on: Scaling down").press("space")
 		s.send(s.messages()...)
 		if went != 1 {
 			t.Errorf("space went on %d times, want once", went)

@@ -27,9 +27,9 @@ const limit = 12 * time.Minute
 const atOnce = "6"
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set(atOnce)
 	}

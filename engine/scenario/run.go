@@ -99,7 +99,8 @@ type player struct {
 	client  *client
 	marks   map[string]time.Time
 	chapter string
-	begun   bool // a chapter has
+	begun   bool   // a chapter has
+	said    string // the last narration
 	outcome Outcome
 	// beside is what goes on beside the steps, until besideCtx ends with them.
 	beside    errgroup.Group
@@ -204,7 +205,7 @@ func (p *player) step(ctx context.Context, s *Step) (goOn bool, err error) {
 // begin begins a chapter, when somebody says so.
 func (p *player) begin(ctx context.Context, chapter string) error {
 	if p.begun && p.o.Next != nil {
-		p.narrate(&collect.Narration{Text: "Next: " + chapter, Waiting: true})
+		p.narrate(&collect.Narration{Text: p.said, Next: chapter, Waiting: true})
 		if err := p.o.Next(ctx); err != nil {
 			return err
 		}
@@ -217,6 +218,7 @@ func (p *player) begin(ctx context.Context, chapter string) error {
 
 func (p *player) say(text string) {
 	text = strings.Join(strings.Fields(text), " ")
+	p.said = text
 	p.tell(LineSay, text, "")
 	p.narrate(&collect.Narration{Text: text})
 }

@@ -62,7 +62,7 @@ func (ch *change) onNarration() {
 	} else {
 		ch.m.narration = n
 	}
-	if n.Text != "" {
+	if n.Text != "" && !n.Waiting {
 		ch.m.mark(Mark{At: ch.at, Kind: "narration", Text: n.Text, Step: n})
 	}
 }
