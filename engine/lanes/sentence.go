@@ -150,7 +150,7 @@ func (w *Waterfall) nodesText() string {
 	return "the nodes' " + what
 }
 
-// text is what took most of a node's time.
+// text is what took most of a node's time. Two that share it are both named.
 func (d applied) text() string {
 	switch {
 	case !d.told:
@@ -158,6 +158,8 @@ func (d applied) text() string {
 		return "failing rule sync"
 	case d.heard > d.waited && d.heard > d.syncing:
 		return "watch of the slices"
+	case min(d.waited, d.syncing)*3 > max(d.waited, d.syncing):
+		return "wait and rule sync"
 	case d.waited > d.syncing:
 		return "wait for the sync interval"
 	}
