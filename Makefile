@@ -59,6 +59,10 @@ soak: deps cluster-bin build ## the long forms: many more random worlds, and wha
 	$(GO) test -timeout 30m -run '^$$' -bench 'Agent$$' -benchtime 60x ./cmd/kconverge-agent
 	$(GO) test -timeout 60m -run '^$$' -bench 'Large$$' -benchtime 1x ./engine/lab
 
+.PHONY: screenshots
+screenshots: build ## take the README's pictures of a lab run, on a terminal emulator
+	$(GO) run ./ui/screenshots -program bin/kconverge -out testdata/screenshots
+
 .PHONY: lint
 lint: ## formatting and vet
 	@out=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi

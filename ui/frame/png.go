@@ -82,7 +82,7 @@ func PNG(w io.Writer, s *screen.Screen, c Colors) error {
 			pngCell(img, f, s, x, y, c)
 		}
 	}
-	return png.Encode(w, img)
+	return (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(w, paletted(img))
 }
 
 func pngCell(img *image.RGBA, f *fonts, s *screen.Screen, x, y int, c Colors) {
