@@ -42,4 +42,3 @@ func paletted(img *image.RGBA) *image.Paletted {
 	}
 	return out
 }
-

@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
 	"reflect"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	screen "github.com/kconverge/kconverge/ui/draw"
 	"github.com/kconverge/kconverge/ui/theme"
 )
 
-func decoded(t *testing.T, s *screen.Screen, c Colors) image.Image {
+func decoded(t *testing.T, s *screen.Screen, c Colors) *image.RGBA {
 	t.Helper()
 	var b bytes.Buffer
 	if err := PNG(&b, s, c); err != nil {
@@ -22,7 +25,9 @@ func decoded(t *testing.T, s *screen.Screen, c Colors) image.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return img
+	out := image.NewRGBA(img.Bounds())
+	draw.Draw(out, out.Bounds(), img, image.Point{}, draw.Src)
+	return out
 }
 
 // ink counts the pixels of a cell that are not the background.
@@ -64,7 +69,7 @@ func TestEveryGlyphIsDrawnAndUnlikeTheOthers(t *testing.T) {
 		if ink(img, 0, 0, DarkColors.Background) == 0 && g != " " {
 			t.Errorf("%s %q: nothing is drawn", v.Type().Field(i).Name, g)
 		}
-		pix := string(img.(*image.RGBA).Pix)
+		pix := string(img.Pix)
 		if other, ok := drawn[pix]; ok && other != g {
 			t.Errorf("%q looks like %q", g, other)
 		}
@@ -100,5 +105,38 @@ func TestAPictureShowsTextColoursAndWhatTheFontLacks(t *testing.T) {
 func TestAPictureThatIsTooLargeIsAnError(t *testing.T) {
 	if err := PNG(&bytes.Buffer{}, screen.NewScreen(4000, 300, &theme.Dark, &screen.Unicode), DarkColors); err == nil {
 		t.Error("no error")
+	}
+}
+
+// TestAPaletteKeepsColours: frequent colours exactly, the rest nearly, and the same
+// picture gives the same palette.
+func TestAPaletteKeepsColours(t *testing.T) {
+	img := image.NewRGBA(image.Rect(0, 0, 100, 50))
+	for y := range 50 {
+		for x := range 100 {
+			c := color.RGBA{uint8(x % 4 * 60), 20, 200, 255}
+			if y < 5 { // 500 shades, each once
+				c = color.RGBA{uint8(x), uint8(40 * y), uint8(2 * x), 255}
+			}
+			img.SetRGBA(x, y, c)
+		}
+	}
+	got := paletted(img)
+	for y := range 50 {
+		for x := range 100 {
+			a, b := img.RGBAAt(x, y), color.RGBAModel.Convert(got.At(x, y)).(color.RGBA)
+			if y >= 5 && a != b {
+				t.Fatalf("a frequent colour %v became %v", a, b)
+			}
+			if got.Palette.Convert(a) != got.At(x, y) {
+				t.Fatalf("%v became %v, which is not the nearest", a, b)
+			}
+		}
+	}
+	if len(got.Palette) != 256 {
+		t.Errorf("%d colours", len(got.Palette))
+	}
+	if diff := cmp.Diff(got.Palette, paletted(img).Palette); diff != "" {
+		t.Errorf("another palette the second time: %s", diff)
 	}
 }
