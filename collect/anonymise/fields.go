@@ -172,6 +172,7 @@ var fields = map[string]decision{
 	"narration.Scenario": aText,
 	"narration.Chapter":  aText,
 	"narration.Text":     aText,
+	"narration.Next":     aText,
 	"narration.Verdict":  aText,
 
 	"fault.Name":    aKnownWord,
