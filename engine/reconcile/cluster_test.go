@@ -71,6 +71,9 @@ type steps struct {
 func newSteps() *steps { return &steps{changed: make(chan struct{})} }
 
 func (s *steps) Emit(e collect.Event) {
+	if _, ok := e.Payload.(*collect.ControllerState); ok {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, e)

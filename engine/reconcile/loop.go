@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -35,6 +36,9 @@ type loop struct {
 	order  *order
 	places *places
 	queue  workqueue.TypedRateLimitingInterface[string]
+	// ended: a sync was left without an outcome, because all ends. What is queued
+	// from then on is no step: nobody will start it.
+	ended atomic.Bool
 	// pods finds the Services of changed pods, apart from the changes'
 	// delivery: it compares with every selector of the namespace.
 	pods workqueue.TypedRateLimitingInterface[*endpointsliceutil.PodProjectionKey]
@@ -43,7 +47,9 @@ type loop struct {
 func newLoop(controller string, o *Options, services corelisters.ServiceLister, limiter workqueue.TypedRateLimiter[string]) *loop {
 	l := &loop{controller: controller, o: o, services: services, places: newPlaces(max(o.Workers, 1))}
 	l.order = &order{clock: o.Clock, since: map[string]waiting{}, queued: func(key string, depth int) {
-		l.emit(key, collect.ReconcileStep{Step: "queued", Queue: depth})
+		if !l.ended.Load() {
+			l.emit(key, collect.ReconcileStep{Step: "queued", Queue: depth})
+		}
 	}}
 	line := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Clock: o.Clock, Queue: l.order})
 	l.queue = workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[string]{
@@ -113,6 +119,7 @@ func (l *loop) work(ctx context.Context, n int, key string) {
 		writes, err = l.sync(ctx, n, key)
 	}
 	if err != nil && ctx.Err() != nil {
+		l.ended.Store(true)
 		return
 	}
 	l.finish(key, n, l.o.Clock.Now().Sub(began), writes, err)

@@ -161,10 +161,13 @@ func (c *cluster) deploy(d *appsv1.Deployment) *appsv1.Deployment {
 	return c.rolledOut(d.Name)
 }
 
+// patient goes on while controllers write as often as the test does.
+var patient = wait.Backoff{Steps: 100, Duration: time.Millisecond, Factor: 1.2, Jitter: 1, Cap: 100 * time.Millisecond}
+
 // change updates a Deployment as kubectl edit would.
 func (c *cluster) change(name string, f func(d *appsv1.Deployment)) {
 	c.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(patient, func() error {
 		d, err := c.client.AppsV1().Deployments("default").Get(c.ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

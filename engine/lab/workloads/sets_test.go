@@ -39,7 +39,7 @@ func (c *cluster) createStatefulSet(name string, replicas int32, change ...func(
 
 func (c *cluster) changeStatefulSet(name string, f func(*appsv1.StatefulSet)) {
 	c.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(patient, func() error {
 		s, err := c.client.AppsV1().StatefulSets("default").Get(c.ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -226,7 +226,7 @@ func TestADaemonSetRollsOutOneNodeAtATime(t *testing.T) {
 		}
 		return nil
 	})
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(patient, func() error {
 		d, err := c.client.AppsV1().DaemonSets("default").Get(c.ctx, "agent", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ func TestADaemonSetRollsOutOneNodeAtATime(t *testing.T) {
 
 func (c *cluster) changeNode(name string, f func(*corev1.Node)) {
 	c.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(patient, func() error {
 		n, err := c.client.CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
