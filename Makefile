@@ -40,6 +40,7 @@ e2e: deps cluster-bin ## the end-to-end tests on a real cluster: the model again
 .PHONY: test
 test: deps cluster-bin build ## everything that must pass
 	$(GO) test -race -timeout 30m ./...
+	CGO_ENABLED=0 $(GO) test -trimpath -timeout 20m ./engine/scenario -run Scenarios
 	$(GO) test -C testdata/oracle . -rapid.checks=10000
 	$(GO) test -C testdata/consumers -timeout 10m .
 
@@ -49,7 +50,7 @@ soak: deps cluster-bin build ## the long forms: many more random worlds, and wha
 	$(GO) test -timeout 60m ./engine/timeline -run 'Reference|Prefix|Retention|Interleavings|HoweverClose' -rapid.checks=50000
 	$(GO) test -timeout 60m ./engine/rulesync -run TestRulesAreThoseOfTheRealKubeProxy -operations=2000
 	$(GO) test -timeout 8h ./engine/scenario -run Scenarios -count=20
-	$(GO) test -race -timeout 60m ./engine/scenario -run Scenarios
+	$(GO) test -race -timeout 120m ./engine/scenario -run Scenarios -races -parallel 2
 	$(GO) test -timeout 60m ./engine/scenario -run 'Scenarios/cut-endpoints' -heavy
 	$(GO) test -C testdata/oracle . -rapid.checks=200000 -operations=2000 -timeout 30m
 	$(GO) test -count=1 -v -timeout 60m ./engine/cluster -instants=200 -arrivals=500 -operations=500
