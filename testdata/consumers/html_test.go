@@ -40,7 +40,7 @@ func open(t *testing.T, snap *timeline.Snapshot) *browser {
 		t.Fatal(err)
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1400, 1000),
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.UserDataDir(profile(t)), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.WSURLReadTimeout(3*time.Minute))
 	alloc, cancelAlloc := chromedp.NewExecAllocator(t.Context(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc)
@@ -216,4 +216,30 @@ func TestNoNameRunsScript(t *testing.T) {
 	if len(b.said) == 0 {
 		t.Error("the policy refused nothing")
 	}
+}
+
+// profile makes a folder for a browser. Its helpers still write into it for a moment
+// when it has ended, so t.TempDir could not be removed.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "profile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		patience := time.After(time.Minute)
+		for {
+			err := os.RemoveAll(dir)
+			if err == nil {
+				return
+			}
+			select {
+			case <-patience:
+				t.Error(err)
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
+	return dir
 }
