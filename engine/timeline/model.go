@@ -192,6 +192,9 @@ func (m *Model) apply(e collect.Event) {
 	m.applied++
 	m.maxRV = max(m.maxRV, e.ResourceVersion)
 	ch := &change{m: m, e: &e, at: e.At, notBefore: e.NotBefore, src: m.source(e.Source), satisfied: map[EndpointID][]*step{}}
+	if g := ch.src.gap; g != nil && !isKube(e.Source) && !e.NotBefore.IsZero() && g.From.Before(e.NotBefore) {
+		ch.notBefore = g.From // something was lost before that, too
+	}
 	ch.classifyEvent()
 	if h := handlers[e.Payload.Type()]; h != nil {
 		h(ch)

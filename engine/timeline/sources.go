@@ -159,6 +159,10 @@ func (ch *change) onGap() {
 		m.gaps = append(m.gaps, &now)
 		m.gapsChanged()
 	default:
+		// Another loss while one is open takes nothing from the first.
+		if s.gap.From.Before(now.From) {
+			now.From = s.gap.From
+		}
 		m.replaceGap(s.gap, &now)
 		if s.gap = &now; !now.To.IsZero() {
 			s.gap = nil

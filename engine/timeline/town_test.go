@@ -630,7 +630,7 @@ func (w *town) turnWatch() {
 			}
 		}
 	case what == "gap" && w.breaks && w.rules[name] != nil:
-		if _, ok := w.gaps[name]; !ok {
+		if _, ok := w.gaps[name]; !ok || w.one(2, "lost again") {
 			w.gaps[name] = w.now
 			w.say(collect.RulesSource(name), &collect.Gap{From: w.now, Why: "overrun"})
 		}

@@ -49,7 +49,8 @@ type source struct {
 	state   collect.SourceStateName
 	listed  bool // its first list is complete
 	vouched time.Time
-	gap     bool // one is open
+	gap     bool      // one is open
+	lost    time.Time // since when, if a Gap told
 }
 
 // look goes through all events from the first.
@@ -134,10 +135,16 @@ func (f *facts) hearSource(e *collect.Event) {
 		case collect.SourceSynced:
 			s.listed, s.gap = true, false
 		case collect.SourceBroken:
+			if !s.gap {
+				s.lost = s.vouched
+			}
 			s.gap = s.gap || s.listed || !kube
 			return
 		}
 	case *collect.Gap:
+		if !s.gap || p.From.Before(s.lost) {
+			s.lost = p.From
+		}
 		s.gap = p.To.IsZero()
 		return
 	case *collect.Vouch:

@@ -255,6 +255,11 @@ func (h *History) notBefore(k int) time.Time {
 	e := h.moments[k].e
 	r, rules := e.Payload.(*collect.Rules)
 	late := e.Op == collect.OpListed || e.Op == collect.OpGone || rules && r.Baseline
+	if rules && !e.NotBefore.IsZero() && k > 0 {
+		if s := h.moments[k-1].facts.sources[e.Source]; s != nil && s.gap && s.lost.Before(e.NotBefore) {
+			return s.lost
+		}
+	}
 	if !e.NotBefore.IsZero() || !late || k == 0 {
 		return e.NotBefore
 	}
