@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ const (
 	ringParts = 4
 	ringGlob  = "ring-*.kconverge"
 	// ringSessions is how many sessions are kept, with the one that runs.
-	ringSessions = 2
+	ringSessions = 4
 )
 
 // ErrNoSession is wrapped by the error about a ring that holds nothing.
@@ -132,12 +133,12 @@ func (r *Ring) Save(path string, o Options) error {
 	return join(parts, path, o)
 }
 
-// SaveLast writes the last session that a ring in dir has kept to a recording, which
+// SaveLast writes the session that a ring in dir has last written of to a recording, which
 // must not exist yet. ErrNoSession says that there is none.
 func SaveLast(dir, path string, o Options) error {
 	all := ringsIn(dir)
-	// They begin with a time. One whose program could write nothing is none.
-	for _, id := range slices.Backward(slices.Sorted(maps.Keys(all))) {
+	// One whose program could write nothing is none.
+	for _, id := range slices.Backward(byLastWrite(all)) {
 		parts := slices.DeleteFunc(all[id], func(path string) bool {
 			f, err := Open(path)
 			if err == nil {
@@ -168,14 +169,26 @@ func ringsIn(dir string) map[string][]string {
 	return out
 }
 
+// byLastWrite are the names of rings, the one written to last at the end: of two programs
+// side by side that is the one that ended last, whichever was started first.
+func byLastWrite(all map[string][]string) []string {
+	last := map[string]time.Time{}
+	for id, parts := range all {
+		for _, p := range parts {
+			if info, err := os.Stat(p); err == nil && info.ModTime().After(last[id]) {
+				last[id] = info.ModTime()
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(last[a].Compare(last[b]), strings.Compare(a, b))
+	})
+}
+
 // forget removes the oldest rings that no program writes to.
 func forget(dir string) {
 	all := ringsIn(dir)
-	var ids []string
-	for id := range all {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
+	ids := byLastWrite(all)
 	for _, id := range ids[:max(0, len(ids)-ringSessions+1)] {
 		lock := filepath.Join(dir, id+".lock")
 		if f, err := os.OpenFile(lock, os.O_WRONLY, 0); err == nil {

@@ -118,7 +118,7 @@ func TestTheLastSessionIsFoundAndOlderOnesAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	write1(t, running, long(1))
-	for i := 1; i < 5; i++ {
+	for i := 1; i < 7; i++ {
 		r, err := NewRing(dir, start.Add(time.Duration(i)*time.Hour))
 		if err != nil {
 			t.Fatal(err)
@@ -130,13 +130,13 @@ func TestTheLastSessionIsFoundAndOlderOnesAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(ringsIn(dir)); n != 3 { // with the one that still runs
+	if n := len(ringsIn(dir)); n != ringSessions+1 { // with the one that still runs
 		t.Errorf("%d sessions are kept", n)
 	}
 	if err := SaveLast(dir, out, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if f := opened(t, out); f.Session.Name != "session 4" {
+	if f := opened(t, out); f.Session.Name != "session 6" {
 		t.Errorf("the last session is %q", f.Session.Name)
 	}
 	// One that could write nothing, for instance for want of space, is none.
@@ -147,10 +147,20 @@ func TestTheLastSessionIsFoundAndOlderOnesAreForgotten(t *testing.T) {
 	if err := SaveLast(dir, again, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if f := opened(t, again); f.Session.Name != "session 4" {
+	if f := opened(t, again); f.Session.Name != "session 6" {
 		t.Errorf("beside an empty one the last session is %q", f.Session.Name)
 	}
+	// The first one was started before all others, and ends after them.
+	late := long(2)
+	write1(t, running, late[len(late)/2:])
 	if err := running.Close(); err != nil {
 		t.Fatal(err)
+	}
+	first := filepath.Join(dir, "first")
+	if err := SaveLast(dir, first, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if f := opened(t, first); f.Session.Name != "lab" {
+		t.Errorf("the session that ended last is %q", f.Session.Name)
 	}
 }
