@@ -3,6 +3,7 @@ package export
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/engine/report"
+	"github.com/kconverge/kconverge/engine/timeline"
 )
 
 // What fits into an issue: so many changes of each Service have a row, and so many of
@@ -124,22 +126,29 @@ func (m *markdown) table(v *report.Service) {
 	}
 }
 
-// waterfalls prints those of the changes that took longest, open ones first.
-func (m *markdown) waterfalls(v *report.Service) {
+// slowestFirst are a Service's changes: those that are open, then the others, each by how
+// long it took. One that was superseded is over, though it arrived nowhere.
+func (d *Document) slowestFirst(v *report.Service) []*report.Path {
 	order := make([]*report.Path, 0, len(v.Paths))
 	for i := range v.Paths {
 		order = append(order, &v.Paths[i])
 	}
-	took := func(p *report.Path) time.Duration { return m.d.end(p).Sub(p.Origin.At) }
-	slices.SortStableFunc(order, func(a, b *report.Path) int {
-		if x, y := a.EndMS == nil, b.EndMS == nil; x != y {
-			if x {
-				return -1
-			}
-			return 1
+	rank := func(p *report.Path) int {
+		if p.Status == string(timeline.StatusOpen) {
+			return 0
 		}
-		return int(took(b) - took(a))
+		return 1
+	}
+	took := func(p *report.Path) time.Duration { return d.end(p).Sub(p.Origin.At) }
+	slices.SortStableFunc(order, func(a, b *report.Path) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(took(b), took(a)))
 	})
+	return order
+}
+
+// waterfalls prints those of the changes that took longest, open ones first.
+func (m *markdown) waterfalls(v *report.Service) {
+	order := m.d.slowestFirst(v)
 	if n := len(order); n > markdownWaterfalls {
 		m.line("\nThe slowest %d of %d changes:", markdownWaterfalls, n)
 		order = order[:markdownWaterfalls]
