@@ -8,7 +8,7 @@ import (
 )
 
 // BuildBetween is Build with nothing but what touches [from, to]: paths and episodes that
-// were under way, gaps, revisions side by side, and advice from those paths. States,
+// were under way, connections, gaps, revisions side by side, and advice from those paths. States,
 // planes and findings are those of the snapshot, as always. A zero time sets no limit.
 func BuildBetween(s *timeline.Snapshot, keep func(*timeline.Service) bool, from, to time.Time) *Report {
 	r := Build(s, keep)
@@ -40,6 +40,7 @@ func BuildBetween(s *timeline.Snapshot, keep func(*timeline.Service) bool, from,
 		v.Episodes = slices.DeleteFunc(v.Episodes, func(e Episode) bool { return !touches(e.Start, e.End) })
 		v.Rollouts = slices.DeleteFunc(v.Rollouts, func(t Together) bool { return !touches(t.From, t.To) })
 		if svc := s.Service(v.Namespace, v.Name); svc != nil {
+			v.Connections = connections(svc, func(from, to time.Time) bool { return touches(from, &to) })
 			ids := make([]string, len(v.Paths))
 			for k := range v.Paths {
 				ids[k] = v.Paths[k].ID

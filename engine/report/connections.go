@@ -42,7 +42,8 @@ type ConnectionFailure struct {
 // maxFailures bounds the failures that are listed one by one; all are counted.
 const maxFailures = 1000
 
-func connections(svc *timeline.Service) *Connections {
+// connections counts those that touches says were under way in the time asked for.
+func connections(svc *timeline.Service, touches func(from, to time.Time) bool) *Connections {
 	if len(svc.Connections) == 0 && len(svc.Failures) == 0 {
 		return nil
 	}
@@ -50,6 +51,9 @@ func connections(svc *timeline.Service) *Connections {
 	pods := map[string]bool{}
 	for i := range svc.Connections {
 		c := &svc.Connections[i]
+		if !touches(c.From, c.To) {
+			continue
+		}
 		out.OK += c.OK
 		out.Skipped += c.Skipped
 		out.SlowestMS = max(out.SlowestMS, ms(c.Slowest))
@@ -60,6 +64,9 @@ func connections(svc *timeline.Service) *Connections {
 	out.Pods = len(pods)
 	for i := range svc.Failures {
 		f := &svc.Failures[i]
+		if !touches(f.Began, f.Ended) {
+			continue
+		}
 		why := svc.ExplainFailure(f)
 		out.Failed++
 		out.Why[why.Kind]++

@@ -261,6 +261,20 @@ func TestAnArrivalInAnIntervalIsAtMostThatLate(t *testing.T) {
 	}
 }
 
+// TestOnlyTheLastArrivalMakesTheWholeAtMost: when the last arrival is exact, so is the
+// whole, whatever is known of those before it.
+func TestOnlyTheLastArrivalMakesTheWholeAtMost(t *testing.T) {
+	for last, loose := range map[int]bool{2600: true, 2700: false} {
+		s := addition()
+		p := s.Services[0].Paths[0]
+		p.Rules[0].NotBefore, p.Status = at(2560), timeline.StatusArrived
+		p.Rules[1] = arrived(node("node-2"), 2541, 2550, last)
+		if got := Build(s, nil).Services[0].Paths[0].atMost(); got != loose {
+			t.Errorf("node-1 arrives up to 2648, node-2 at %d: at most %v", last, got)
+		}
+	}
+}
+
 func TestNodesOfAPoolAreToldApart(t *testing.T) {
 	s := addition()
 	p := s.Services[0].Paths[0]

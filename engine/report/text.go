@@ -237,19 +237,21 @@ func (x *Path) errorMS() float64 {
 	return most
 }
 
-// atMost reports that some arrival is only known to lie before its time.
+// atMost reports that the last arrival, with which it ends, is only known to lie before
+// its time.
 func (x *Path) atMost() bool {
-	if x.Slice != nil && x.Slice.NotBefore != nil {
-		return true
+	loose := x.Slice != nil && x.Slice.NotBefore != nil
+	if x.Rules == nil {
+		return loose
 	}
-	if x.Rules != nil {
-		for _, h := range x.Rules.ByNode {
-			if h.NotBefore != nil {
-				return true
-			}
+	var last time.Time
+	for _, h := range x.Rules.ByNode {
+		if h.At != nil && !h.At.Before(last) {
+			loose = h.NotBefore != nil || h.At.Equal(last) && loose
+			last = *h.At
 		}
 	}
-	return false
+	return loose
 }
 
 func riskText(r Risk) string {
