@@ -48,6 +48,7 @@ var bottlenecks = []struct {
 	{"late slice, nobody tells why", func(a *lanestest.Addition) { a.Queued, a.Watched = 4*time.Second, true }, "writing the slice"},
 	{"one node's sync", func(a *lanestest.Addition) { a.Sync[1] = 4 * time.Second }, "n2's rule sync"},
 	{"one node's interval", func(a *lanestest.Addition) { a.Waited[2] = 4 * time.Second }, "n3's wait for the sync interval"},
+	{"one node's sync before", func(a *lanestest.Addition) { a.Waited[2], a.Behind[2] = 4*time.Second, 3900*time.Millisecond }, "n3's wait for the sync before"},
 	{"one node's interval and sync", func(a *lanestest.Addition) { a.Waited[1], a.Sync[1] = 4*time.Second, 3*time.Second }, "n2's wait and rule sync"},
 	{"one node's watch", func(a *lanestest.Addition) { a.Heard[0] = 4 * time.Second }, "n1's watch of the slices"},
 	{"one node's sync fails", func(a *lanestest.Addition) { a.Sync[0], a.Failed[0] = 2*time.Second, true }, "n1's failing rule sync"},

@@ -160,6 +160,8 @@ func (d applied) text() string {
 		return "watch of the slices"
 	case min(d.waited, d.syncing)*3 > max(d.waited, d.syncing):
 		return "wait and rule sync"
+	case d.waited > d.syncing && d.behind > d.waited/2:
+		return "wait for the sync before"
 	case d.waited > d.syncing:
 		return "wait for the sync interval"
 	}

@@ -24,12 +24,13 @@ type written struct {
 }
 
 // applied is what a node's embedded rule sync told of a change, from the slice to the
-// node's arrival: until it heard of it, until its last sync began, and from then on;
+// node's arrival: until it heard of it, until its last sync began, and from then on.
+// behind is the part of waited in which the sync ran that had begun before it heard.
 // failed counts syncs that did not succeed. told is false where nobody tells.
 type applied struct {
-	heard, waited, syncing time.Duration
-	failed                 int
-	told                   bool
+	heard, waited, behind, syncing time.Duration
+	failed                         int
+	told                           bool
 }
 
 // NewWaterfallOf is NewWaterfall with what else the snapshot tells of the hops: the
@@ -84,7 +85,11 @@ func (d applied) note() string {
 		t += "heard after " + Duration(d.heard) + ", "
 	}
 	if d.waited >= 10*time.Millisecond {
-		t += "waited " + Duration(d.waited) + ", "
+		t += "waited " + Duration(d.waited)
+		if d.behind >= 10*time.Millisecond {
+			t += " (" + Duration(d.behind) + " for the sync before)"
+		}
+		t += ", "
 	}
 	if d.failed > 0 {
 		t += strconv.Itoa(d.failed) + " failed, "
@@ -147,7 +152,8 @@ func (w *Waterfall) applied(h *timeline.Hop) (d applied) {
 	if until.IsZero() {
 		until = w.To
 	}
-	var heard, began time.Time
+	var heard, began, freed time.Time // freed: when the sync ended that ran when it heard
+	running := false
 	for _, m := range w.marksFrom(from.Add(-markSlack), until.Add(markSlack)) {
 		s, ok := m.Step.(*collect.SyncStep)
 		if !ok || s.Node != h.Plane.Node {
@@ -160,8 +166,16 @@ func (w *Waterfall) applied(h *timeline.Hop) (d applied) {
 			}
 		case "started":
 			began = m.At
-		case "failed":
-			d.failed++
+			running = heard.IsZero()
+		case "committed", "failed":
+			if s.Step == "failed" {
+				d.failed++
+			}
+			// One that began before the first of these steps tells how long it took.
+			if running = running || m.At.Add(-s.Took).Before(heard); running && freed.IsZero() && !heard.IsZero() {
+				freed = m.At
+			}
+			running = false
 		}
 	}
 	if heard.IsZero() {
@@ -172,6 +186,12 @@ func (w *Waterfall) applied(h *timeline.Hop) (d applied) {
 		began = until // none has begun since
 	}
 	d.waited, d.syncing = began.Sub(heard), max(0, until.Sub(began))
+	if freed.IsZero() && running {
+		freed = began
+	}
+	if !freed.IsZero() {
+		d.behind = min(freed.Sub(heard), d.waited)
+	}
 	return d
 }
 

@@ -17,8 +17,9 @@ type Addition struct {
 	Queued, Write                         time.Duration
 	Conflicts                             int // a tenth of a second each, and a second until the next try
 	Heard, Waited, Sync                   [3]time.Duration
-	Failed                                [3]bool // a sync failed before the last
-	Watched                               bool    // nobody tells of steps
+	Behind                                [3]time.Duration // of Waited, in which the sync before still runs
+	Failed                                [3]bool          // a sync failed before the last
+	Watched                               bool             // nobody tells of steps
 }
 
 // UsualAddition takes 0.60 s.
@@ -104,6 +105,10 @@ func (s *script) add(k int, from time.Duration, a Addition) {
 	s.line(at+11*time.Millisecond, "mod endpoints web %s", strings.Join(eps, " "))
 	for n := range 3 {
 		node, at := fmt.Sprintf("n%d", n+1), at+a.Heard[n]
+		if d := a.Behind[n]; d > 0 {
+			tell(at-5*time.Millisecond, "sync %s started", node)
+			tell(at+d, "sync %s committed gen=%d", node, k+4)
+		}
 		tell(at, "sync %s received", node)
 		at += a.Waited[n]
 		tell(at, "sync %s started", node)
