@@ -197,6 +197,9 @@ func verdict(s *timeline.Snapshot, scope live.Scope) error {
 	}
 	for _, svc := range found {
 		name := svc.Namespace + "/" + svc.Name
+		if svc.Waits {
+			return exitf(exitCannotTell, "%s: cannot tell: not everything it is compared with was listed", name)
+		}
 		if c := &svc.Coverage; !c.Complete() {
 			return exitf(exitCannotTell, "%s: cannot tell for %s", name, coverageText(c)+agentsSay(s, c))
 		}

@@ -88,6 +88,9 @@ func (c Convergence) pending(s *timeline.Snapshot) string {
 	}
 	for _, svc := range found {
 		name := svc.Namespace + "/" + svc.Name
+		if svc.Waits {
+			return name + " to be listed"
+		}
 		if svc.State != timeline.Converged {
 			if len(svc.Differences) > 0 {
 				d := svc.Differences[0]

@@ -60,6 +60,9 @@ func service(svc *timeline.Service, s *timeline.Snapshot) Service {
 		Paths:    []Path{},
 		Episodes: []Episode{},
 	}
+	if svc.Waits {
+		out.State = StateUnknown
+	}
 	gap := slices.ContainsFunc(s.Gaps, func(g timeline.Gap) bool { return g.Source == collect.SourcePods && g.To.IsZero() })
 	if _, blind := svc.Coverage.BlindPlanes[timeline.PlaneID{Kind: timeline.PlanePods}]; !blind || gap {
 		out.Planes.Pods = &Have{Have: podsOf(svc, s.Now), Gap: gap}
@@ -81,7 +84,7 @@ func service(svc *timeline.Service, s *timeline.Snapshot) Service {
 	for i := range svc.Episodes {
 		out.Episodes = append(out.Episodes, episode(svc, &svc.Episodes[i], s.Now))
 	}
-	out.Connections = connections(svc)
+	out.Connections = connections(svc, func(_, _ time.Time) bool { return true })
 	out.Advice = advice(svc.Advice(svc.Paths))
 	out.Rollouts = together(svc.Together(s.First, s.Now), s.Now)
 	return out

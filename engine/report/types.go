@@ -37,11 +37,14 @@ type Window struct {
 	To   time.Time `json:"to"`
 }
 
+// StateUnknown is the state of a Service before what it is compared with was listed.
+const StateUnknown = "unknown"
+
 // Service is one Service.
 type Service struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	State     string    `json:"state"`
+	State     string    `json:"state"` // converged, converging, stalled, or StateUnknown
 	Coverage  Coverage  `json:"coverage"`
 	Planes    Planes    `json:"planes"`
 	Paths     []Path    `json:"paths"`

@@ -179,7 +179,7 @@ func (v *ServicesView) drawRow(s *draw.Screen, r draw.Rect, c *Context, svc *tim
 	}
 	s.NameIn(r.Min.X+3, y, nameW, role, key(svc))
 	mark, markRole := stateMark(svc, c.Now, s.Glyphs)
-	if svc.State == timeline.Converged && !svc.Coverage.Complete() {
+	if svc.State == timeline.Converged && !svc.Waits && !svc.Coverage.Complete() {
 		mark = "? not all seen"
 	}
 	s.TextIn(stateX, y, min(19, r.Max.X-stateX-1), markRole, mark)
