@@ -23,6 +23,17 @@ func (e *legendEntry) width() int {
 	return 2 + len(e.text) + e.gap
 }
 
+// alertText says what the one sign for what went wrong stands for in this picture.
+func alertText(retried, failed bool) string {
+	switch {
+	case retried && failed:
+		return "retried or failed"
+	case failed:
+		return "failed"
+	}
+	return "retried"
+}
+
 func (v *TimelineView) drawLegend(s *draw.Screen, x, y, w, rows int) {
 	g := s.Glyphs
 	end := x + w
@@ -32,14 +43,18 @@ func (v *TimelineView) drawLegend(s *draw.Screen, x, y, w, rows int) {
 	}
 	x++
 	there := map[lanes.Class]bool{}
-	maybe, behindMaybe, claimed, retried := false, false, false, false
+	maybe, behindMaybe, claimed, retried, failed := false, false, false, false, false
 	for i := range v.pic.Rows {
 		for _, c := range v.pic.Rows[i].Cells {
 			there[c.Class] = true
 			maybe = maybe || c.Provisional && c.Class == lanes.Agrees
 			behindMaybe = behindMaybe || c.Provisional && c.Class == lanes.Behind
 			claimed = claimed || c.Claimed && c.Class != lanes.Existed
-			retried = retried || c.Class == lanes.Alert
+			if c.Class == lanes.Alert && v.pic.Rows[i].Kind == lanes.RowConnections {
+				failed = true
+			} else if c.Class == lanes.Alert {
+				retried = true
+			}
 		}
 	}
 	entries := []legendEntry{
@@ -48,7 +63,7 @@ func (v *TimelineView) drawLegend(s *draw.Screen, x, y, w, rows int) {
 		{there[lanes.Stale], true, theme.Bad, g.Stale, "routed but stopped", 2},
 		{there[lanes.InGap], false, theme.Warn, g.Gap, "gap", 2},
 		{there[lanes.Blind], false, theme.Dim, g.Blind, "blind", 2},
-		{retried, false, theme.Bad, g.Alert, "retried", 2},
+		{retried || failed, false, theme.Bad, g.Alert, alertText(retried, failed), 2},
 		{maybe, false, theme.Tentative, g.AgreesMaybe, "agrees?", 2},
 		{behindMaybe, false, theme.Tentative, g.BehindMaybe, "behind?", 2},
 		{claimed, false, theme.Tentative, g.Claimed, "claimed", 2},
