@@ -289,9 +289,11 @@ type KubeEvent struct {
 	Message   string    `json:"message,omitempty"`
 	EventType string    `json:"eventType,omitempty"`
 	Component string    `json:"component,omitempty"`
-	Count     int32     `json:"count,omitempty"`
-	First     time.Time `json:"first,omitzero"`
-	Last      time.Time `json:"last,omitzero"`
+	// Init: it is about an init container of a Pod, by its fieldPath.
+	Init  bool      `json:"init,omitempty"`
+	Count int32     `json:"count,omitempty"`
+	First time.Time `json:"first,omitzero"`
+	Last  time.Time `json:"last,omitzero"`
 }
 
 // Type implements Payload.

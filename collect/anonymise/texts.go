@@ -84,11 +84,17 @@ func (a *Anonymiser) token(s string) string {
 // probeWords are what the model reads of the kubelet's messages about probes.
 var probeWords = regexp.MustCompile(`^(Readiness|Liveness|Startup) probe (failed|errored)\b|\bfailed (readiness|liveness|startup) probe\b`)
 
-// message leaves of a message what kind of probe it is about. What a probe was answered, or
+// pulled is what the model reads of the kubelet's message about an image: how long.
+var pulled = regexp.MustCompile(`^Successfully pulled image (.*)( in [0-9.a-zµ]+(?: \([0-9.a-zµ]+ including waiting\))?)`)
+
+// message leaves of a message what kind of probe it is about, or how long a pull took. What a probe was answered, or
 // what an image or a volume is called, goes.
 func (a *Anonymiser) message(k *collect.KubeEvent) string {
 	if k.Message == "" {
 		return ""
+	}
+	if m := pulled.FindStringSubmatch(k.Message); m != nil && k.Reason == "Pulled" {
+		return "Successfully pulled image " + a.names.of(word, m[1]) + m[2]
 	}
 	switch said := probeWords.FindString(k.Message); {
 	case said == "":

@@ -225,6 +225,7 @@ func ConvertEvent(e *corev1.Event) *collect.KubeEvent {
 		Message:   e.Message,
 		EventType: e.Type,
 		Component: e.Source.Component,
+		Init:      strings.HasPrefix(e.InvolvedObject.FieldPath, "spec.initContainers{"),
 		Count:     e.Count,
 		First:     e.FirstTimestamp.Time,
 		Last:      e.LastTimestamp.Time,

@@ -39,7 +39,9 @@ var bottlenecks = []struct {
 }{
 	{"scheduling", func(a *lanestest.Addition) { a.Scheduled = 5 * time.Second }, "scheduling"},
 	{"init container", func(a *lanestest.Addition) { a.Init = 5 * time.Second }, "the init containers"},
-	{"image pull", func(a *lanestest.Addition) { a.Started = 6 * time.Second }, "starting the containers"},
+	{"starting", func(a *lanestest.Addition) { a.Started = 6 * time.Second }, "starting the containers"},
+	{"image pull", func(a *lanestest.Addition) { a.Started, a.Pull = 6*time.Second, 5*time.Second }, "pulling an image"},
+	{"image pull of an init container", func(a *lanestest.Addition) { a.Init, a.InitPull = 6*time.Second, 5*time.Second }, "pulling images for the init containers"},
 	{"readiness probe", func(a *lanestest.Addition) { a.Probe = 10 * time.Second }, "waiting for the readiness probe"},
 	{"readiness gate", func(a *lanestest.Addition) { a.Gate = 10 * time.Second }, "waiting for a readiness gate"},
 	{"queue of the reconciler", func(a *lanestest.Addition) { a.Queued = 4 * time.Second }, "waiting in the reconciler's queue"},

@@ -107,6 +107,10 @@ func (w *Waterfall) hopText(b *Bar) string {
 		return "waiting for " + b.Note
 	case b.Label == "ready" || b.Label == "containers":
 		return "waiting for the readiness probe"
+	case b.Pulls > 0 && b.Pulled > b.Took/2 && b.Label == "initialised":
+		return "pulling images for the init containers"
+	case b.Pulls > 0 && b.Pulled > b.Took/2:
+		return "pulling " + map[bool]string{true: "an image", false: "images"}[b.Pulls == 1]
 	case b.Label == "started":
 		return "starting the containers"
 	case b.Label == "initialised":
@@ -206,11 +210,5 @@ func (w *Waterfall) Rank() string {
 
 // wholes are how long the others took that did the same from the same start on.
 func (w *Waterfall) wholes() []time.Duration {
-	return w.sample(func(q *timeline.Path) (time.Duration, bool) {
-		from := chain(q)[0]
-		if q.Status != timeline.StatusArrived || from.label != w.Start || len(q.Rules) == 0 != (len(w.Path.Rules) == 0) {
-			return 0, false
-		}
-		return q.End().Sub(from.at), true
-	})
+	return w.sample(w.whole)
 }

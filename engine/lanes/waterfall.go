@@ -45,6 +45,10 @@ type Bar struct {
 	Note   string
 	Node   string
 	Status timeline.Status
+	// Pulled is how much of it went into images that were pulled, by the kubelet's word;
+	// Pulls is how many those are that are told of.
+	Pulled time.Duration
+	Pulls  int
 	// AtMost: the end is only known to lie before To.
 	AtMost bool
 
@@ -98,6 +102,7 @@ func NewWaterfall(p *timeline.Path, others []*timeline.Path, now time.Time) *Wat
 		if i > 0 {
 			b.From, b.Took, b.Kind = before[i-1].at, m.at.Sub(before[i-1].at), m.kind
 			b.Share = w.share(b.Took)
+			b.pull(p.Before.Pulls)
 			w.usual(&b, func(q *timeline.Path) (time.Duration, bool) {
 				c := chain(q)
 				if len(c) != len(before) || c[i].label != m.label {

@@ -258,11 +258,14 @@ func timeOrNil(t time.Time) *time.Time {
 
 // before takes what was observed, else what was claimed, and says which.
 func before(b *timeline.Before) Before {
-	out := Before{Probes: []Probe{}}
+	out := Before{Probes: []Probe{}, Pulls: []Pull{}}
 	out.Claimed = moments([]namedMoment{
 		{"created", b.Created, &out.Created}, {"scheduled", b.Scheduled, &out.Scheduled}, {"initialised", b.Initialized, &out.Initialised},
 		{"started", b.Started, &out.Started}, {"ready", b.Ready, &out.Ready},
 	})
+	for _, p := range b.Pulls {
+		out.Pulls = append(out.Pulls, Pull{At: p.At.UTC(), TookMS: ms(p.Took), Init: p.Init})
+	}
 	for _, p := range b.Probes {
 		out.Probes = append(out.Probes, Probe{Kind: p.Kind, Count: int(p.Count), First: p.First.UTC(), Last: p.Last.UTC(), Message: p.Message})
 	}

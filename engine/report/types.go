@@ -145,6 +145,16 @@ type Before struct {
 	Claimed     []string   `json:"claimed"`
 	// Probes are those that failed since the pod was ready last, or was created.
 	Probes []Probe `json:"probes"`
+	// Pulls are the images that were pulled for its containers.
+	Pulls []Pull `json:"pulls"`
+}
+
+// Pull is an image that was pulled, by the word of a Kubernetes Event: At is a whole second
+// on the node's clock, TookMS the kubelet's own measure.
+type Pull struct {
+	At     time.Time `json:"at"`
+	TookMS float64   `json:"took_ms"`
+	Init   bool      `json:"init"` // for an init container
 }
 
 // Probe is a probe that failed, by the word of a Kubernetes Event: whole seconds

@@ -37,6 +37,9 @@ func rows(x *Path, loc *time.Location) []row {
 			if b.t == nil {
 				continue
 			}
+			if b.name == "initialised" || b.name == "started" {
+				out = append(out, pullRows(x.Before.Pulls, b.name == "initialised", loc)...)
+			}
 			if b.t == &at {
 				out = append(out, probeRows(x.Before.Probes, loc)...)
 			}
@@ -79,6 +82,17 @@ func rows(x *Path, loc *time.Location) []row {
 		}
 	}
 	return append(out, afterRows(x)...)
+}
+
+// pullRows tell of the images that were pulled. Their times are claimed, as those of probes.
+func pullRows(pulls []Pull, init bool, loc *time.Location) []row {
+	var out []row
+	for _, p := range pulls {
+		if p.Init == init {
+			out = append(out, row{name: "image pulled", without: true, told: "in " + Dur(p.TookMS) + ", at " + p.At.In(loc).Format(time.TimeOnly) + " (claimed)"})
+		}
+	}
+	return out
 }
 
 // probeRows tell of the probes that failed before the pod was ready. Their times

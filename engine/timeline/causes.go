@@ -50,6 +50,7 @@ func (ch *change) decorate(p *path, pod *podState) {
 		p.By = ch.m.probes[pod.uid].unreadyBy(p.Origin.Claimed)
 	}
 	p.tellProbes()
+	p.tellPulls()
 	p.touch()
 }
 

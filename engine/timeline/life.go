@@ -19,6 +19,9 @@ type Before struct {
 	// Probes are those that failed since the pod was ready last, or since it
 	// was created, as far as Kubernetes Events tell. By First.
 	Probes []Probe
+	// Pulls are the images that were pulled for its containers before they had
+	// started, as far as Kubernetes Events tell. By At.
+	Pulls []Pull
 }
 
 // After are the moments of a pod's life from when it was taken away; zero when

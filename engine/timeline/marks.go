@@ -48,6 +48,7 @@ func (ch *change) onReconcileStep() {
 func (ch *change) onKubeEvent() {
 	k := ch.e.Payload.(*collect.KubeEvent)
 	ch.onProbeEvent(k)
+	ch.onPullEvent(k)
 	at := ch.at
 	if ch.baseline || ch.e.Op == collect.OpListed {
 		if at = k.Last.UTC(); k.Last.IsZero() {

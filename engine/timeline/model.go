@@ -34,6 +34,7 @@ type Model struct {
 	termingBy map[string]int        // owner UID -> terminating pods that still count
 	services  []*service            // by namespace, name
 	probes    map[string]*podProbes // by pod UID
+	pulls     map[string][]Pull     // by pod UID
 	podByIP   map[addr]*podState    // who was given an address last
 	marks     series[Mark]
 	faults    []Fault            // by their beginning; snapshots share it
@@ -80,6 +81,7 @@ func New(o Options) *Model {
 		loads:     map[loadKey]*workload{},
 		termingBy: map[string]int{},
 		probes:    map[string]*podProbes{},
+		pulls:     map[string][]Pull{},
 		podByIP:   map[addr]*podState{},
 		standing:  standing{nodes: map[string]*series[nodeChange]{}},
 	}

@@ -34,6 +34,7 @@ func (m *Model) retain() {
 	m.retainFaults(cut)
 	m.retainPasts(cut)
 	m.retainProbes(cut)
+	m.retainPulls(cut)
 	m.retainStanding(cut)
 	for _, s := range m.services {
 		s.retain(cut)

@@ -134,6 +134,9 @@ func printLife(b *strings.Builder, p *Path) {
 	moment("scheduled", p.Before.Scheduled)
 	moment("initialized", p.Before.Initialized)
 	moment("started", p.Before.Started)
+	for _, x := range p.Before.Pulls {
+		fmt.Fprintf(b, "  pulled in %s at %s%s\n", x.Took, sinceEpoch(x.At), map[bool]string{true: " for an init container"}[x.Init])
+	}
 	for _, x := range p.Before.Probes {
 		fmt.Fprintf(b, "  %s probe failed %d times from %s to %s: %s\n", x.Kind, x.Count, sinceEpoch(x.First), sinceEpoch(x.Last), x.Message)
 	}

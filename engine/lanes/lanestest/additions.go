@@ -14,6 +14,7 @@ import (
 // the bottleneck of a change is can be chosen.
 type Addition struct {
 	Scheduled, Init, Started, Probe, Gate time.Duration
+	InitPull, Pull                        time.Duration // of Init and of Started, as the kubelet's Events tell
 	Queued, Write                         time.Duration
 	Conflicts                             int // a tenth of a second each, and a second until the next try
 	Heard, Waited, Sync                   [3]time.Duration
@@ -67,9 +68,15 @@ func (s *script) add(k int, from time.Duration, a Addition) {
 	s.line(at, "add pod %s label=app:web created=%v", pod, at)
 	at += a.Scheduled
 	s.line(at, "mod pod %s node=n1 scheduled=%v", pod, at)
+	if a.InitPull > 0 {
+		s.line(at+a.InitPull, "event %s Pulled init=true object=%s.i last=%v Successfully pulled image \"i\" in %v (%v including waiting)", pod, pod, at.Truncate(time.Second), a.InitPull, a.InitPull)
+	}
 	if a.Init > 0 {
 		at += a.Init
 		s.line(at, "mod pod %s initialized=%v", pod, at)
+	}
+	if a.Pull > 0 {
+		s.line(at+a.Pull, "event %s Pulled object=%s.p last=%v Successfully pulled image \"p\" in %v (%v including waiting)", pod, pod, at.Truncate(time.Second), a.Pull, a.Pull)
 	}
 	at += a.Started
 	s.line(at, "mod pod %s ip=10.0.0.%d started=%v unready=%v", pod, k+1, at, at)

@@ -7,7 +7,7 @@ import (
 )
 
 // kubeEvent is NAME REASON ATTR… about a pod of that name, or KIND/NAME; its message
-// is what follows the attributes first= last= count= from=COMPONENT object=EVENT.
+// is what follows the attributes first= last= count= from=COMPONENT init=true object=EVENT.
 func (sc *Scenario) kubeEvent(about, reason string, f []string) collect.Event {
 	kind, name, ok := strings.Cut(about, "/")
 	if !ok {
@@ -32,6 +32,8 @@ func (sc *Scenario) kubeEvent(about, reason string, f []string) collect.Event {
 			k.Count = num(v)
 		case "from":
 			k.Component = v
+		case "init":
+			k.Init = v == "true"
 		case "object":
 			object = v
 		default:
