@@ -222,6 +222,10 @@ func (f *outputFlags) printFindings(w io.Writer, s *timeline.Snapshot, keep func
 	if f.output == "json" {
 		return f.write(w, r)
 	}
+	if len(r.Services) == 0 && len(r.Findings) == 0 {
+		_, err := fmt.Fprintln(w, "there is no Service to judge")
+		return err
+	}
 	width := 0
 	if cols, _, err := term.GetSize(os.Stdout.Fd()); err == nil {
 		width = cols

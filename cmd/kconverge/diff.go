@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/collect/recording"
 	"github.com/kconverge/kconverge/engine/compare"
+	"github.com/kconverge/kconverge/engine/lanes"
 	"github.com/kconverge/kconverge/engine/live"
 	"github.com/kconverge/kconverge/engine/timeline"
 )
@@ -33,7 +35,7 @@ in fifty says of any hop that it does. A difference that the times' own errors c
 make is not claimed.
 
 Exit codes: 0 nothing differs by more than noise, 1 something does, 4 too few changes to
-tell of any hop.`,
+tell of any hop, or a part of a recording cannot be read.`,
 		Example: "  kconverge diff before.kconverge after.kconverge --service default/web",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -49,10 +51,14 @@ tell of any hop.`,
 			return exitf(exitUsage, "--output %q: choose text or json", output)
 		}
 		var both [2]compare.Samples
+		damaged := ""
 		for i, path := range args {
-			var err error
-			if both[i], err = samplesOf(path, services); err != nil {
+			lost, err := samplesOf(c.ErrOrStderr(), path, services, &both[i])
+			if err != nil {
 				return err
+			}
+			if lost > 0 {
+				damaged = fmt.Sprintf("%s of %s cannot be read", lanes.Plural(lost, "part"), collect.Plain(path))
 			}
 		}
 		d := compare.Compare(collect.Plain(args[0]), collect.Plain(args[1]), both[0], both[1])
@@ -68,6 +74,8 @@ tell of any hop.`,
 			return exitf(exitNot, "the comparison could not be written: %w", err)
 		}
 		switch differs, told := d.Differs(); {
+		case damaged != "":
+			return exitf(exitCannotTell, "cannot tell: %s", damaged)
 		case !told:
 			return exitf(exitCannotTell, "cannot tell: there are too few changes in the two recordings")
 		case differs:
@@ -78,13 +86,17 @@ tell of any hop.`,
 	return c
 }
 
-// samplesOf plays a recording and measures its hops.
-func samplesOf(path string, services []string) (compare.Samples, error) {
+// samplesOf plays a recording and measures its hops. lost are the parts of it that
+// cannot be read.
+func samplesOf(say io.Writer, path string, services []string, out *compare.Samples) (lost int, err error) {
 	f, err := recording.Open(path)
 	if err != nil {
-		return compare.Samples{}, exitWith(exitUnreachable, err)
+		return 0, exitWith(exitUnreachable, err)
 	}
 	defer f.Close()
+	if f.Cut {
+		fmt.Fprintln(say, "kconverge: "+collect.Plain(path)+" was not closed: its end may be missing")
+	}
 	m := live.NewModel(timeline.Options{Retention: everything})
 	r := f.Read(0)
 	var last collect.Event
@@ -94,7 +106,7 @@ func samplesOf(path string, services []string) (compare.Samples, error) {
 			break
 		}
 		if err != nil {
-			return compare.Samples{}, exitWith(exitUnreachable, err)
+			return 0, exitWith(exitUnreachable, err)
 		}
 		m.Apply(e)
 		last = e
@@ -109,11 +121,12 @@ func samplesOf(path string, services []string) (compare.Samples, error) {
 			found = found || svc.Namespace+"/"+svc.Name == name
 		}
 		if !found {
-			return compare.Samples{}, exitf(exitUsage, "--service %s: recording %s has no such Service: kconverge replay %s lists them", name, path, path)
+			return 0, exitf(exitUsage, "--service %s: recording %s has no such Service: kconverge replay %s lists them", name, path, path)
 		}
 		keep[name] = true
 	}
-	return compare.SamplesOf(s, func(svc *timeline.Service) bool {
+	*out = compare.SamplesOf(s, func(svc *timeline.Service) bool {
 		return len(keep) == 0 || keep[svc.Namespace+"/"+svc.Name]
-	}), nil
+	})
+	return r.Damaged, nil
 }

@@ -29,25 +29,28 @@ import (
 // exportFormat is one that kconverge export writes.
 type exportFormat struct {
 	name, what string
-	binary     bool // not for a terminal
+	binary     bool     // not for a terminal
+	flags      []string // that change what it looks like
 	write      func(*export.Document, io.Writer, *exportLook) error
 }
 
+var pictureFlags = []string{"width", "theme", "ascii"}
+
 // exportFormats are all of them. Cast is of more than one moment, and has no write.
 var exportFormats = []exportFormat{
-	{"json", "the kconverge.report/v1 document", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.JSON(w) }},
-	{"csv", "a row for each path and node", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.CSV(w) }},
-	{"md", "Markdown, to paste into an issue", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.Markdown(w) }},
-	{"html", "one page with everything in it: zoom, hover, filter; needs no network", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.HTML(w) }},
-	{"svg", "a picture of the lanes, the changes and what was found", false, func(d *export.Document, w io.Writer, l *exportLook) error {
+	{"json", "the kconverge.report/v1 document", false, nil, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.JSON(w) }},
+	{"csv", "a row for each path and node", false, nil, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.CSV(w) }},
+	{"md", "Markdown, to paste into an issue", false, nil, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.Markdown(w) }},
+	{"html", "one page with everything in it: zoom, hover, filter; needs no network", false, nil, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.HTML(w) }},
+	{"svg", "a picture of the lanes, the changes and what was found", false, pictureFlags, func(d *export.Document, w io.Writer, l *exportLook) error {
 		return frame.SVG(w, l.poster(d), frame.ColorsFor(l.theme))
 	}},
-	{"png", "the same as pixels", true, func(d *export.Document, w io.Writer, l *exportLook) error {
+	{"png", "the same as pixels", true, pictureFlags, func(d *export.Document, w io.Writer, l *exportLook) error {
 		return frame.PNG(w, l.poster(d), frame.ColorsFor(l.theme))
 	}},
-	{"trace", "Chrome trace events, for Perfetto, speedscope and chrome://tracing", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.Trace(w) }},
-	{"otlp", "OpenTelemetry spans, a TracesData object in each line", false, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.OTLP(w) }},
-	{"cast", "an asciicast of the screen, for asciinema, with a marker at each episode's start and end", false, nil},
+	{"trace", "Chrome trace events, for Perfetto, speedscope and chrome://tracing", false, nil, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.Trace(w) }},
+	{"otlp", "OpenTelemetry spans, a TracesData object in each line", false, nil, func(d *export.Document, w io.Writer, _ *exportLook) error { return d.OTLP(w) }},
+	{"cast", "an asciicast of the screen, for asciinema, with a marker at each episode's start and end", false, []string{"theme", "ascii", "size", "speed"}, nil},
 }
 
 // maxWidth is the widest picture, in cells.
@@ -79,6 +82,19 @@ func formatNamed(name string) (exportFormat, bool) {
 // formatOf is the format that a file's ending names.
 func formatOf(path string) (exportFormat, bool) {
 	return formatNamed(strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), "."))
+}
+
+// lookFlags are those that not every format has.
+func lookFlags() []string {
+	var out []string
+	for _, f := range exportFormats {
+		for _, flag := range f.flags {
+			if !slices.Contains(out, flag) {
+				out = append(out, flag)
+			}
+		}
+	}
+	return out
 }
 
 func formatNames() []string {
@@ -187,6 +203,11 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	for _, flag := range lookFlags() {
+		if c.Flags().Changed(flag) && !slices.Contains(format.flags, flag) {
+			return exitf(exitUsage, "--%s: %s has none", flag, format.name)
+		}
+	}
 	if f.look.theme, err = theme.ByName(f.theme); err != nil {
 		return exitf(exitUsage, "--theme: %w", err)
 	}
@@ -207,7 +228,8 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 	if file.Cut {
 		fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(path)+" was not closed: its end may be missing")
 	}
-	if !file.Indexed && (f.from != "" || f.until != "" || format.name == "cast") {
+	damaged := !file.Intact()
+	if damaged || !file.Indexed && (f.from != "" || f.until != "" || format.name == "cast") {
 		again, err := file.Reindexed(recording.Options{Model: recordingModel})
 		if err != nil {
 			return exitWith(exitUnreachable, err)
@@ -219,6 +241,14 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	if err := f.write(c, format, file, from, until); err != nil || !damaged {
+		return err
+	}
+	return exitf(exitCannotTell, "it was written, but parts of %s cannot be read: they are gaps in it", collect.Plain(path))
+}
+
+// write writes the time that was asked for.
+func (f *exportFlags) write(c *cobra.Command, format exportFormat, file *recording.File, from, until time.Time) error {
 	if format.name == "cast" {
 		return f.cast(c, file, from, until)
 	}
@@ -363,8 +393,7 @@ func recordedMoment(s string, start, end time.Time, loc *time.Location) (time.Ti
 // writeOut writes to a new file, which is taken away when that fails, or to stdout.
 func writeOut(stdout io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
-		b := bufio.NewWriter(stdout)
-		return exitWith(exitNot, errors.Join(write(b), b.Flush()))
+		return exitWith(exitNot, writeAll(stdout, write))
 	}
 	path, err := homePath(path)
 	if err != nil {
@@ -377,12 +406,19 @@ func writeOut(stdout io.Writer, path string, write func(io.Writer) error) error 
 	if err != nil {
 		return exitWith(exitNot, err)
 	}
-	b := bufio.NewWriter(out)
-	if err := errors.Join(write(b), b.Flush(), out.Close()); err != nil {
+	if err := errors.Join(writeAll(out, write), out.Close()); err != nil {
 		_ = os.Remove(path)
 		return exitf(exitNot, "%s could not be written: %w", collect.Plain(path), err)
 	}
 	return nil
+}
+
+func writeAll(w io.Writer, write func(io.Writer) error) error {
+	b := bufio.NewWriter(w)
+	if err := write(b); err != nil {
+		return err
+	}
+	return b.Flush() // which says again what a write said
 }
 
 // homePath is a path that may begin with ~/, as in a shell.

@@ -22,12 +22,17 @@ import (
 // scenarioRecording is testdata/scenarios/scale-4-to-7-to-5 as a recording.
 func scenarioRecording(t *testing.T) string {
 	t.Helper()
+	return recordScenario(t, recording.Options{Model: recordingModel})
+}
+
+func recordScenario(t *testing.T, o recording.Options) string {
+	t.Helper()
 	data, err := os.ReadFile("../../testdata/scenarios/scale-4-to-7-to-5.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "scale.kcrec")
-	w, err := recording.Create(path, recording.Options{Model: recordingModel})
+	w, err := recording.Create(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +139,104 @@ func TestAPartOfTheTimeIsExported(t *testing.T) {
 	}
 }
 
+// damagedRecording is scenarioRecording in several frames, of which the second is not as
+// it was written.
+func damagedRecording(t *testing.T) string {
+	t.Helper()
+	path := recordScenario(t, recording.Options{Model: recordingModel, CheckpointEvery: 10})
+	f, err := recording.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Frames) < 3 {
+		t.Fatalf("%d frames", len(f.Frames))
+	}
+	bad := f.Frames[1]
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[bad.Offset+bad.Size/2] ^= 0xff
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWhatCannotBeReadIsSaid(t *testing.T) {
+	file := damagedRecording(t)
+	for _, format := range formatNames() {
+		out, err := exportOf(file, "--to", format)
+		if codeOf(err) != exitCannotTell || !strings.Contains(err.Error(), "cannot be read") || len(out) < 100 {
+			t.Errorf("--to %s: %v, %d bytes", format, err, len(out))
+		}
+		if format != "json" {
+			continue
+		}
+		var r report.Report
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Gaps) == 0 {
+			t.Error("the report has no gap")
+		}
+		for _, s := range r.Services {
+			if s.State == "converged" && len(s.Coverage.Gap) == 0 {
+				t.Errorf("%s is converged, and no gap", s.Name)
+			}
+		}
+	}
+	whole := scenarioRecording(t)
+	for _, args := range [][]string{{file, whole}, {whole, file}} {
+		c := newDiff()
+		var out bytes.Buffer
+		c.SetOut(&out)
+		c.SetErr(&out)
+		c.SetArgs(args)
+		c.SilenceUsage, c.SilenceErrors = true, true
+		if err := c.Execute(); codeOf(err) != exitCannotTell || !strings.Contains(err.Error(), "of "+file+" cannot be read") {
+			t.Errorf("diff %q: %v", args, err)
+		}
+	}
+}
+
+// TestNothingListedIsUnknown: when the lists themselves cannot be read, a Service is not
+// called converged.
+func TestNothingListedIsUnknown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.kcrec")
+	w, err := recording.Create(path, recording.Options{Model: recordingModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := collect.Event{At: timelinetest.Epoch, Source: collect.SourceClock, Payload: &collect.Session{Kind: "lab", Name: "lab", Started: timelinetest.Epoch}}
+	events, err := timelinetest.New().Parse(`
+0     list svc web ip=10.96.0.11 port=80:8080 selector=app:web
+1s    now
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range append([]collect.Event{session}, events...) {
+		e.Seq = uint64(i + 1)
+		if err := w.Write(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var r report.Report
+	if err := json.Unmarshal([]byte(exported(t, path, "--to", "json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Services[0]; s.State != report.StateUnknown {
+		t.Errorf("%s is %s", s.Name, s.State)
+	}
+}
+
 func TestRefusalsOfExportSayTheWayOut(t *testing.T) {
 	file := scenarioRecording(t)
 	for want, args := range map[string][]string{
@@ -147,6 +250,8 @@ func TestRefusalsOfExportSayTheWayOut(t *testing.T) {
 		"write WIDTHxHEIGHT":                            {file, "--to", "cast", "--size", "wide"},
 		"choose more than 0":                            {file, "--to", "cast", "--speed", "0"},
 		"--width 5: choose 60 to 1000":                  {file, "--to", "svg", "--width", "5"},
+		"--size: svg has none":                          {file, "--to", "svg", "--size", "80x24"},
+		"--theme: csv has none":                         {file, "--to", "csv", "--theme", "light"},
 		"no theme is called":                            {file, "--to", "svg", "--theme", "pink"},
 		"no such file":                                  {filepath.Join(t.TempDir(), "none"), "--to", "md"},
 		"export takes one recording: kconverge export ": {},

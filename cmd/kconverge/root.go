@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // newRoot is the command tree. Without a command it watches.
@@ -39,6 +42,22 @@ func newRoot() *cobra.Command {
 		newRecord(), newReplay(), newExport(), newAnonymise(), newDiff(),
 		newAgent(), newInfo(), newVersion(),
 	)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitWith(exitUsage, err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitWith(exitUsage, flagError(err)) })
 	return root
+}
+
+// flagError says what a flag takes, in place of what the parser of numbers said.
+func flagError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	takes, ok := map[string]string{
+		"int": "a whole number", "int64": "a whole number", "uint": "a whole number", "float64": "a number",
+		"duration": "a time such as 500ms, 10s or 2m", "bool": "true or false",
+	}[bad.GetFlag().Value.Type()]
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("--%s %q: it takes %s", bad.GetFlag().Name, bad.GetValue(), takes)
 }
