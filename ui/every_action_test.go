@@ -57,6 +57,7 @@ var deeds = map[view.Action]deed{
 	view.AllNodes:    {before: "a", snap: func() *timeline.Snapshot { return manyEndpoints(7, 20) }, shows: "all 20 nodes"},
 	view.Matrix:      {before: "4", shows: "3 nodes x 7 endpoints"},
 	view.SortRows:    {before: "4 x", shows: "nodes by name"},
+	view.Compare:     {before: "3", shows: "is kept"},
 	view.LogScale:    {before: "3", shows: "the axes are logarithmic"},
 	view.NextDiffer:  {before: "4 x", shows: "of 2 that differ"},
 	view.PrevDiffer:  {before: "4 x", shows: "of 2 that differ"},

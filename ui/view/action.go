@@ -41,6 +41,7 @@ const (
 	AllNodes    Action = "all-nodes"
 	Matrix      Action = "matrix"
 	SortRows    Action = "sort"
+	Compare     Action = "compare"
 	LogScale    Action = "log-scale"
 	PrevDiffer  Action = "previous-difference"
 	NextDiffer  Action = "next-difference"
@@ -121,6 +122,7 @@ var Actions = []Info{
 	{AllNodes, []string{"a"}, "all nodes", "a lane for each node, however many", GroupLanes},
 	{Matrix, []string{"x"}, "matrix", "nodes by endpoint of one Service, or by Service", GroupLanes},
 	{SortRows, []string{"o"}, "sort", "nodes by name, or the latest first", GroupLanes},
+	{Compare, []string{"C"}, "compare", "compare other changes with this one", GroupLanes},
 	{LogScale, []string{"e"}, "log", "axes of a change even, or by logarithm", GroupLanes},
 	{PrevDiffer, []string{"V"}, "", "to the cell before that differs", GroupLanes},
 	{NextDiffer, []string{"v"}, "differs", "to the next cell that differs", GroupLanes},

@@ -16,7 +16,8 @@ type PathView struct {
 	hops list
 	h    int
 	n    int
-	log  bool // the axes are logarithmic
+	log  bool  // the axes are logarithmic
+	kept Focus // the change beside which others are shown, if one is kept
 }
 
 // NewPath makes the view.
@@ -27,7 +28,7 @@ func (*PathView) Title() string { return "Path" }
 
 // Offers implements View.
 func (*PathView) Offers() []Action {
-	return []Action{PrevChange, NextChange, Up, LogScale, Open, Copy, Back, Help, Palette}
+	return []Action{PrevChange, NextChange, Up, LogScale, Compare, Open, Copy, Back, Help, Palette}
 }
 
 // Every implements Mover: an open path grows.
@@ -109,7 +110,9 @@ func (v *PathView) drawHead(s *draw.Screen, r draw.Rect, c *Context, w *lanes.Wa
 	s.TextIn(x, y, r.Dx()-2, theme.Dim, strings.Join(facts, "   "))
 	y++
 	sentences := w.Sentences()
-	if rank := w.Rank(); rank != "" && r.Dy() >= 24 {
+	if q := v.beside(c, p); q != nil {
+		sentences = append(sentences, w.AgainstText(q, c.Loc))
+	} else if rank := w.Rank(); rank != "" && r.Dy() >= 24 {
 		sentences = append(sentences, rank)
 	}
 	for i, t := range sentences {
@@ -198,6 +201,8 @@ func (v *PathView) Do(a Action, c *Context) Request {
 	case Open:
 		c.Focus.Path = p.ID
 		return Request{Handled: true, Show: Timeline}
+	case Compare:
+		return v.keep(c, svc, p)
 	case LogScale:
 		v.log = !v.log
 		return Request{Handled: true, Say: "the axes are " + map[bool]string{false: "linear", true: "logarithmic"}[v.log]}

@@ -41,8 +41,13 @@ func (v *PathView) drawHops(s *draw.Screen, r draw.Rect, c *Context, w *lanes.Wa
 	s.Text(col.label, y, theme.Dim, "hop")
 	s.Right(col.took, y, theme.Dim, "took")
 	s.Right(col.share, y, theme.Dim, "share")
+	beside := v.beside(c, w.Path)
 	if col.usual > col.share {
-		s.Right(col.usual, y, theme.Dim, "usual p50")
+		title := "usual p50"
+		if beside != nil {
+			title = "at " + beside.Origin.At.In(c.Loc).Format("15:04:05")
+		}
+		s.Right(col.usual, y, theme.Dim, title)
 	}
 	s.Repeat(r.Min.X, y+1, r.Dx(), theme.Line, s.Glyphs.H)
 	s.Glyph(col.bars-1, y+1, theme.Line, s.Glyphs.TickMajor)
@@ -106,8 +111,10 @@ func (v *PathView) drawHop(s *draw.Screen, y int, col hopColumns, scale ruler, c
 	if b.Share >= 0 && b.Kind != lanes.BarPoint {
 		s.Right(col.share, y, theme.Text, fmt.Sprintf("%d %%", b.Share))
 	}
-	if col.usual > col.share && b.UsualN >= 2 {
-		s.Right(col.usual, y, theme.Dim, lanes.Duration(b.Usual))
+	if col.usual > col.share {
+		if took, ok := usualOrKept(w, &b, v.beside(c, w.Path)); ok {
+			s.Right(col.usual, y, theme.Dim, lanes.Duration(took))
+		}
 	}
 	drawBar(s, y, col, scale, c, w, b)
 }
