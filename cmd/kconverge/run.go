@@ -25,16 +25,16 @@ func newRunCommand() *cobra.Command {
 	var flags outputFlags
 	var limit time.Duration
 	c := &cobra.Command{
-		Use:   "run [flags] -- COMMAND [ARG ...]",
+		Use:   "run [svc/NAME ...] [flags] -- COMMAND [ARG ...]",
 		Short: "Run a command and print every path to convergence that it caused",
 		Long: `run starts COMMAND as it is, waits until the workloads have settled and the
-Services of the namespace have converged, and prints each path. --kubeconfig
-goes to COMMAND as KUBECONFIG; --context and --namespace choose only what is
-observed: give COMMAND its own.`,
+Services of the namespace have converged, or those that are named before the --,
+and prints each path. --kubeconfig goes to COMMAND as KUBECONFIG; --context and
+--namespace choose only what is observed: give COMMAND its own.`,
 		Example: `  kconverge run -- kubectl scale deployment/web --replicas=7
-  kconverge run -o json -- kubectl rollout restart deployment/web`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+  kconverge run svc/web -o json -- kubectl rollout restart deployment/web`,
+		Args: func(c *cobra.Command, args []string) error {
+			if _, cmd := runArgs(c, args); len(cmd) == 0 {
 				return exitf(exitUsage, "run needs a command: kconverge run -- kubectl scale deployment/web --replicas=7")
 			}
 			return nil
@@ -45,7 +45,8 @@ observed: give COMMAND its own.`,
 	c.Flags().DurationVar(&limit, "timeout", 5*time.Minute, "how long to wait for convergence after the command")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		flags.headless = true
-		return where.run(c, &flags, nil, vouchWaiting, func(_ *cluster, o *observation) {
+		services, args := runArgs(c, args)
+		return where.run(c, &flags, services, vouchWaiting, func(_ *cluster, o *observation) {
 			inScope := o.keep
 			o.keep = func(s *timeline.Service) bool { return inScope(s) && len(s.Paths) > 0 }
 			cmd := command{args: args, out: c.ErrOrStderr()}
@@ -58,6 +59,13 @@ observed: give COMMAND its own.`,
 		})
 	}
 	return c
+}
+
+// runArgs are the Services named before the --, and the command after it. Without one all
+// is the command.
+func runArgs(c *cobra.Command, args []string) (services, cmd []string) {
+	n := max(0, c.ArgsLenAtDash())
+	return args[:n], args[n:]
 }
 
 // command is a command of the user's.

@@ -226,6 +226,7 @@ func TestViewersWithThePrintedRolesSeeEveryNodeAndOnlyLook(t *testing.T) {
 		v.run(0, "kconverge info "+v.scope)
 		v.looked()
 	}
+	w.recordedRun(path, strings.Join(all.logs, " "))
 	// The log would show a write, and the API server refuse it.
 	one.run(1, "kubectl delete deployment web")
 	var refused bool
@@ -234,6 +235,26 @@ func TestViewersWithThePrintedRolesSeeEveryNodeAndOnlyLook(t *testing.T) {
 	}
 	if !refused {
 		t.Error("the audit log does not show that the viewer tried to delete a Deployment")
+	}
+}
+
+// recordedRun scales up and down in a recorded run: replayed, the recording comes to the
+// same report, byte for byte.
+func (w *world) recordedRun(path, logs string) {
+	w.Helper()
+	for _, replicas := range []int{9, 3} {
+		file := filepath.Join(w.TempDir(), fmt.Sprint(replicas))
+		seen := w.shell(path, fmt.Sprintf("kconverge run svc/web %s --record %s --output json -- kubectl scale deployment/web --replicas=%d", logs, file, replicas))
+		var r report.Report
+		if err := json.Unmarshal([]byte(seen), &r); err != nil {
+			w.Fatalf("run printed %s (%v)", seen, err)
+		}
+		if len(r.Services) != 1 || len(r.Services[0].Paths) < 4*w.families {
+			w.Errorf("scaled to %d, the report has %d Services and too few changes", replicas, len(r.Services))
+		}
+		if replayed := w.shell(path, "kconverge export "+file+" --service default/web --to json"); replayed != seen {
+			w.Errorf("scaled to %d, the recording comes to another report: %d and %d bytes", replicas, len(replayed), len(seen))
+		}
 	}
 }
 
