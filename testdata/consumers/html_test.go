@@ -31,13 +31,21 @@ type browser struct {
 // open shows the page of a Snapshot.
 func open(t *testing.T, snap *timeline.Snapshot) *browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("the page is to be driven in Chromium: make deps installs it: %v", err)
-	}
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, exported(t, document(t, snap).HTML), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	b := chromium(t)
+	b.do(network.Enable(), log.Enable(), runtime.Enable(), chromedp.Navigate("file://"+file), chromedp.WaitVisible("#timeline svg .row", chromedp.ByQuery))
+	return b
+}
+
+// chromium starts a headless one, which ends with the test.
+func chromium(t *testing.T) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("this is to be shown in Chromium: make deps installs it: %v", err)
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1400, 1000),
 		chromedp.UserDataDir(profile(t)), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
@@ -60,7 +68,6 @@ func open(t *testing.T, snap *timeline.Snapshot) *browser {
 			b.asked = append(b.asked, e.Request.URL)
 		}
 	})
-	b.do(network.Enable(), log.Enable(), runtime.Enable(), chromedp.Navigate("file://"+file), chromedp.WaitVisible("#timeline svg .row", chromedp.ByQuery))
 	return b
 }
 
