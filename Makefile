@@ -16,7 +16,7 @@ build: ## build the programs into bin/
 
 .PHONY: deps
 deps: ## install the programs that the tests drive
-	@missing=; for p in nft:nftables strace:strace iptables:iptables ip:iproute2 tmux:tmux runc:runc /usr/lib/cni/bridge:containernetworking-plugins chromium:chromium asciinema:asciinema; do \
+	@missing=; for p in nft:nftables strace:strace iptables:iptables ip:iproute2 tmux:tmux runc:runc /usr/lib/cni/bridge:containernetworking-plugins chromium:chromium asciinema:asciinema npm:npm; do \
 	  command -v $${p%%:*} >/dev/null || missing="$$missing $${p##*:}"; done; \
 	if [ -n "$$missing" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; fi
 

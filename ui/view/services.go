@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kconverge/kconverge/engine/lanes"
 	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui/draw"
 	"github.com/kconverge/kconverge/ui/theme"
@@ -119,7 +120,7 @@ func (v *ServicesView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 	if c.Snap != nil {
 		title = fmt.Sprintf("%d of %d Services", len(list), len(c.Snap.Services))
 		if len(list) == len(c.Snap.Services) {
-			title = fmt.Sprintf("%d Services", len(list))
+			title = lanes.Plural(len(list), "Service")
 		}
 	}
 	s.Rule(r.Min.X, r.Min.Y, r.Dx(), title, "what moves first")
