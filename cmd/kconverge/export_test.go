@@ -232,7 +232,7 @@ func TestNothingListedIsUnknown(t *testing.T) {
 	if err := json.Unmarshal([]byte(exported(t, path, "--to", "json")), &r); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Services[0]; s.State != report.StateUnknown {
+	if s := r.Services[0]; s.State != "unknown" {
 		t.Errorf("%s is %s", s.Name, s.State)
 	}
 }

@@ -197,7 +197,7 @@ func verdict(s *timeline.Snapshot, scope live.Scope) error {
 	}
 	for _, svc := range found {
 		name := svc.Namespace + "/" + svc.Name
-		if svc.Waits {
+		if svc.State == timeline.Unknown {
 			return exitf(exitCannotTell, "%s: cannot tell: not everything it is compared with was listed", name)
 		}
 		if c := &svc.Coverage; !c.Complete() {

@@ -9,6 +9,7 @@ var justified = map[string]string{
 	"dead-watch":                        "KC402: that is what it is of",
 	"capacity-not-known":                "KC402: the gap is open for a while",
 	"gap-in-rules":                      "KC402: the gap is open for a while",
+	"lost-twice":                        "KC402: the gap is open for a while",
 	"relist-after-a-break":              "KC402: the watch is broken for a while",
 	"advice":                            "KC402: the watch is broken for a while",
 	"risk-of-a-removal-found-by-a-list": "KC402: the watch is broken for a while; KC602: the Service publishes",

@@ -88,7 +88,7 @@ func (c Convergence) pending(s *timeline.Snapshot) string {
 	}
 	for _, svc := range found {
 		name := svc.Namespace + "/" + svc.Name
-		if svc.Waits {
+		if svc.State == timeline.Unknown {
 			return name + " to be listed"
 		}
 		if svc.State != timeline.Converged {

@@ -60,9 +60,6 @@ func service(svc *timeline.Service, s *timeline.Snapshot) Service {
 		Paths:    []Path{},
 		Episodes: []Episode{},
 	}
-	if svc.Waits {
-		out.State = StateUnknown
-	}
 	gap := slices.ContainsFunc(s.Gaps, func(g timeline.Gap) bool { return g.Source == collect.SourcePods && g.To.IsZero() })
 	if _, blind := svc.Coverage.BlindPlanes[timeline.PlaneID{Kind: timeline.PlanePods}]; !blind || gap {
 		out.Planes.Pods = &Have{Have: podsOf(svc, s.Now), Gap: gap}

@@ -37,14 +37,11 @@ type Window struct {
 	To   time.Time `json:"to"`
 }
 
-// StateUnknown is the state of a Service before what it is compared with was listed.
-const StateUnknown = "unknown"
-
 // Service is one Service.
 type Service struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	State     string    `json:"state"` // converged, converging, stalled, or StateUnknown
+	State     string    `json:"state"` // converged, converging, stalled, or unknown before what it is compared with was listed
 	Coverage  Coverage  `json:"coverage"`
 	Planes    Planes    `json:"planes"`
 	Paths     []Path    `json:"paths"`

@@ -43,7 +43,7 @@ func (s *service) viewNow() *Service {
 	why := desired.WhyNotRouted(s.spec)
 	v := &Service{
 		Namespace: s.namespace, Name: s.name, UID: s.uid, Spec: s.spec, Deleted: s.deleted,
-		RoutedByProxy: why == "", WhyNot: why, Waits: s.slices.waits,
+		RoutedByProxy: why == "", WhyNot: why,
 		Coverage: s.m.coverageOf(s, why == ""), Workloads: s.workloads(),
 		Wanted: s.wanted.view(), Pods: s.trackViews(), SliceList: s.sliceViews(),
 		Episodes: s.episodeViews(), Marks: s.marks.view(), Facts: s.facts(),
@@ -108,6 +108,9 @@ func (s *service) judge(v *Service) {
 				s.stallsAt = stalls
 			}
 		}
+	}
+	if v.State == Converged && s.slices.waits {
+		v.State = Unknown
 	}
 	sortDifferences(v.Differences)
 }

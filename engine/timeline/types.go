@@ -64,6 +64,8 @@ const (
 	Converged  State = "converged"
 	Converging State = "converging"
 	Stalled    State = "stalled"
+	// Unknown: nothing can be compared yet, because a first list is still to come.
+	Unknown State = "unknown"
 )
 
 // Op is what a path did.

@@ -121,9 +121,6 @@ type Service struct {
 	WhyNot        string
 
 	State State
-	// Waits: its slices cannot be compared with anything yet, because a first list is
-	// still to come, so that State says nothing.
-	Waits bool
 	// Since is the start of the oldest difference of a plane that counts.
 	Since       time.Time
 	Differences []Difference // oldest first

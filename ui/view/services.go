@@ -77,7 +77,7 @@ func urgency(svc *timeline.Service, found *Found) int {
 	switch svc.State {
 	case timeline.Stalled:
 		u = 0
-	case timeline.Converging:
+	case timeline.Converging, timeline.Unknown:
 		u = 1
 	}
 	if !svc.Deleted.IsZero() {
@@ -180,7 +180,7 @@ func (v *ServicesView) drawRow(s *draw.Screen, r draw.Rect, c *Context, svc *tim
 	}
 	s.NameIn(r.Min.X+3, y, nameW, role, key(svc))
 	mark, markRole := stateMark(svc, c.Now, s.Glyphs)
-	if svc.State == timeline.Converged && !svc.Waits && !svc.Coverage.Complete() {
+	if svc.State == timeline.Converged && !svc.Coverage.Complete() {
 		mark = "? not all seen"
 	}
 	s.TextIn(stateX, y, min(19, r.Max.X-stateX-1), markRole, mark)

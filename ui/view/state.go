@@ -20,10 +20,9 @@ func stateMark(svc *timeline.Service, now time.Time, g *draw.Glyphs) (string, th
 	if !svc.Deleted.IsZero() {
 		return g.StoppedAt + " deleted", theme.Dim
 	}
-	if svc.Waits {
-		return "? not listed yet", theme.Warn
-	}
 	switch svc.State {
+	case timeline.Unknown:
+		return "? not listed yet", theme.Warn
 	case timeline.Converged:
 		if !svc.Coverage.Complete() {
 			return "? converged where seen", theme.Warn
@@ -267,7 +266,7 @@ func stateReasons(c *Context, svc *timeline.Service, g *draw.Glyphs) (texts []st
 			}
 		}
 		return []string{short}, theme.Warn
-	case svc.State == timeline.Converged && !svc.Waits && !c.Snap.Watermark.IsZero():
+	case svc.State == timeline.Converged && !c.Snap.Watermark.IsZero():
 		return []string{"as of " + c.Snap.Watermark.In(c.Loc).Format("15:04:05.000")}, theme.Dim
 	}
 	return []string{""}, theme.Dim
