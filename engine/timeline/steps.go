@@ -198,6 +198,9 @@ func (ch *change) arrivals(p *plane, c *cell) {
 		if c.had == s.val || c.had == c.want {
 			ch.arrive(p, s, ch.at, ch.notBefore)
 			if p.id.Kind == PlaneSlices {
+				if ch.satisfied == nil {
+					ch.satisfied = map[EndpointID][]*step{}
+				}
 				ch.satisfied[c.id] = append(ch.satisfied[c.id], s)
 				ch.satisfiedAll = append(ch.satisfiedAll, s)
 			}
