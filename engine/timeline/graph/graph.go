@@ -27,10 +27,19 @@ var (
 	ErrType = errors.New("cannot be written")
 )
 
+// format names how the bytes are made of the values. Numbers are varints.
+//
+// What is shared, and a time, is written where it is met first and afterwards by how
+// many others were met since: most is met again soon, and what happened at one moment
+// stands in many places. So 0 is nil, or the zero time, 1 something new, and n
+// what was met n-1 before the next.
+const format = "graph/2"
+
 // Layout is a digest of everything that the bytes of a T depend on: the fields
 // of its types and of all that can be reached from them.
 func Layout[T any](types Types) uint64 {
 	h := fnv.New64a()
+	fmt.Fprintf(h, "%s;", format)
 	seen := map[reflect.Type]bool{}
 	var say func(t reflect.Type)
 	say = func(t reflect.Type) {

@@ -16,7 +16,7 @@ import (
 func Read[T any](b []byte, root *T, types Types) error {
 	r := &reader{b: b, size: len(b), types: types, texts: []string{""}, rooms: map[*plan]*room{}}
 	p := planOf(reflect.TypeFor[*T]())
-	r.refs = append(r.refs, ref{}, ref{at: unsafe.Pointer(root), plan: p})
+	r.refs = append(r.refs, ref{at: unsafe.Pointer(root), plan: p})
 	r.value(p.elem, unsafe.Pointer(root))
 	for len(r.later) > 0 && r.err == nil {
 		x := r.later[len(r.later)-1]
@@ -33,6 +33,8 @@ type reader struct {
 	b     []byte
 	types Types
 	texts []string
+	times []time.Time
+	last  int64
 	refs  []ref
 	later []ref
 	rooms map[*plan]*room
@@ -142,15 +144,15 @@ func (r *reader) share(p *plan) (x ref, ok bool) {
 	switch {
 	case r.err != nil || n == 0:
 		return x, false
-	case n < uint64(len(r.refs)):
-		if x = r.refs[n]; x.plan != p {
+	case n > uint64(len(r.refs))+1:
+		r.fail("a reference to %d before, of %d", n-1, len(r.refs))
+		return x, false
+	case n > 1:
+		if x = r.refs[uint64(len(r.refs))-n+1]; x.plan != p {
 			r.fail("a %s where a %s belongs", x.plan.typ, p.typ)
 			return x, false
 		}
 		return x, true
-	case n > uint64(len(r.refs)):
-		r.fail("reference %d of %d", n, len(r.refs)-1)
-		return x, false
 	}
 	x.plan = p
 	switch p.op {
@@ -289,13 +291,28 @@ func (r *reader) each(p *plan, at unsafe.Pointer, n int) {
 }
 
 func (r *reader) time(t *time.Time) {
-	nano := r.uint()
-	if nano == 0 {
+	n := r.uint()
+	switch {
+	case n == 0:
+		return
+	case n > uint64(len(r.times))+1:
+		r.fail("a time %d before, of %d", n-1, len(r.times))
+		return
+	case n > 1:
+		*t = r.times[uint64(len(r.times))-n+1]
 		return
 	}
-	if nano > 1e9 {
-		r.fail("a time")
-		return
+	if d := r.uint(); d > 0 {
+		d--
+		r.last += int64(d>>1) ^ -int64(d&1)
+		*t = time.Unix(0, r.last).UTC()
+	} else {
+		sec, nano := r.int(), r.uint()
+		if nano >= 1e9 {
+			r.fail("a time")
+			return
+		}
+		*t = time.Unix(sec, int64(nano)).UTC()
 	}
-	*t = time.Unix(r.int(), int64(nano)-1).UTC()
+	r.times = append(r.times, *t)
 }

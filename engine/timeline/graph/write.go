@@ -15,7 +15,7 @@ import (
 // Write appends the bytes of *root and all that can be reached from it to b. It
 // reads unexported fields, so nothing may change them meanwhile.
 func Write[T any](b []byte, root *T, types Types) ([]byte, error) {
-	w := &writer{b: b, strings: map[string]uint64{}, refs: map[ref]uint64{}, names: map[reflect.Type]string{}}
+	w := &writer{b: b, strings: map[string]uint64{}, refs: map[ref]uint64{}, times: map[time.Time]uint64{}, names: map[reflect.Type]string{}}
 	for name, t := range types {
 		w.names[t] = name
 	}
@@ -40,6 +40,8 @@ type writer struct {
 	b       []byte
 	strings map[string]uint64
 	refs    map[ref]uint64
+	times   map[time.Time]uint64
+	last    int64 // the latest new time, in nanoseconds
 	names   map[reflect.Type]string
 	// later are what was met for the first time and is not written yet.
 	later []ref
@@ -60,17 +62,17 @@ func (w *writer) text(s string) {
 	w.b = append(w.b, s...)
 }
 
-// share writes the number of something that may be met again, and notes it for later
-// when it is new. Numbers begin with 1; 0 is nil.
+// share writes something that may be met again, and notes it for later when it is new.
 func (w *writer) share(r ref) (isNew bool) {
-	n, ok := w.refs[r]
-	if !ok {
-		n = uint64(len(w.refs)) + 1
-		w.refs[r] = n
-		w.later = append(w.later, r)
+	next := uint64(len(w.refs)) + 1
+	if n, ok := w.refs[r]; ok {
+		w.uint(next - n + 1)
+		return false
 	}
-	w.uint(n)
-	return !ok
+	w.refs[r] = next
+	w.later = append(w.later, r)
+	w.uint(1)
+	return true
 }
 
 // value writes the value at an address; what it refers to comes later.
@@ -218,15 +220,36 @@ func (w *writer) each(p *plan, at unsafe.Pointer, n int) error {
 	return nil
 }
 
-// time writes seconds and nanoseconds in UTC: the zone is for those who show it, and
-// no monotonic reading lasts longer than its process.
+// time writes a time in UTC: the zone is for those who show it, and no monotonic
+// reading lasts longer than its process. A new one is written as the time since the
+// last new one, or as seconds and nanoseconds where that is too long.
 func (w *writer) time(t time.Time) {
 	if t.IsZero() {
 		w.uint(0)
 		return
 	}
-	w.uint(uint64(t.Nanosecond()) + 1)
-	w.int(t.Unix())
+	t = t.Round(0).UTC()
+	next := uint64(len(w.times)) + 1
+	if n, ok := w.times[t]; ok {
+		w.uint(next - n + 1)
+		return
+	}
+	w.times[t] = next
+	w.uint(1)
+	if y := t.Year(); y < firstYear || y > lastYear {
+		w.uint(0)
+		w.int(t.Unix())
+		w.uint(uint64(t.Nanosecond()))
+		return
+	}
+	now := t.UnixNano()
+	d := now - w.last
+	w.last = now
+	w.uint(1 + (uint64(d<<1) ^ uint64(d>>63)))
 }
+
+// Times between these years are written in nanoseconds: the difference of two of them
+// is less than an int64 has room for, twice.
+const firstYear, lastYear = 1970, 2100
 
 func (t Types) names() []string { return slices.Sorted(maps.Keys(t)) }
