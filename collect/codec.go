@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -69,7 +70,8 @@ func Payloads() (out []Payload) {
 	return out
 }
 
-// wire is one line. Field order is the reading order for people.
+// wire is one line, as AppendMarshal writes it. Field order is the reading order for
+// people.
 type wire struct {
 	Seq       uint64          `json:"seq,omitempty"`
 	At        time.Time       `json:"at"`
@@ -89,25 +91,69 @@ var ErrBadLine = errors.New("not a kconverge event line")
 
 // Marshal encodes one event as JSON without a newline. Times are UTC with
 // nanoseconds.
-func Marshal(e Event) ([]byte, error) {
+func Marshal(e Event) ([]byte, error) { return AppendMarshal(nil, e) }
+
+// AppendMarshal is Marshal onto the end of b, which an error leaves as it is.
+func AppendMarshal(b []byte, e Event) ([]byte, error) {
 	if e.Payload == nil {
-		return nil, fmt.Errorf("event %d of %s has no payload", e.Seq, e.Source)
+		return b, fmt.Errorf("event %d of %s has no payload", e.Seq, e.Source)
 	}
 	data, err := json.Marshal(e.Payload)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s event of %s: %w", e.Payload.Type(), e.Source, err)
+		return b, fmt.Errorf("encode %s event of %s: %w", e.Payload.Type(), e.Source, err)
 	}
-	if bytes.Equal(data, []byte("{}")) {
-		data = nil
+	for _, t := range []time.Time{e.At, e.NotBefore} {
+		if y := t.UTC().Year(); y < 0 || y > 9999 {
+			return b, fmt.Errorf("encode %s event of %s: the year %d is beyond what a line can have", e.Payload.Type(), e.Source, y)
+		}
 	}
-	w := wire{Seq: e.Seq, At: e.At.UTC(), Source: e.Source, Type: e.Payload.Type(), Op: e.Op, UID: e.UID, RV: e.ResourceVersion, Data: data}
+	// The fields of wire, which encoding/json would take several times as long
+	// for.
+	b = append(b, '{')
+	if e.Seq != 0 {
+		b = append(strconv.AppendUint(append(b, `"seq":`...), e.Seq, 10), ',')
+	}
+	b = appendTime(append(b, `"at":`...), e.At)
 	if !e.NotBefore.IsZero() {
-		w.NotBefore = e.NotBefore.UTC()
+		b = appendTime(append(b, `,"notBefore":`...), e.NotBefore)
+	}
+	b = appendString(append(b, `,"src":`...), string(e.Source))
+	b = appendString(append(b, `,"type":`...), e.Payload.Type())
+	if e.Op != OpNone {
+		b = appendString(append(b, `,"op":`...), string(e.Op))
 	}
 	if e.Object != (ObjectKey{}) {
-		w.Object = &e.Object
+		b = appendString(append(b, `,"obj":{"kind":`...), e.Object.Kind)
+		if e.Object.Namespace != "" {
+			b = appendString(append(b, `,"ns":`...), e.Object.Namespace)
+		}
+		b = append(appendString(append(b, `,"name":`...), e.Object.Name), '}')
 	}
-	return json.Marshal(w)
+	if e.UID != "" {
+		b = appendString(append(b, `,"uid":`...), e.UID)
+	}
+	if e.ResourceVersion != 0 {
+		b = strconv.AppendUint(append(b, `,"rv":`...), e.ResourceVersion, 10)
+	}
+	if !bytes.Equal(data, []byte("{}")) {
+		b = append(append(b, `,"data":`...), data...)
+	}
+	return append(b, '}'), nil
+}
+
+func appendTime(b []byte, t time.Time) []byte {
+	return append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
+}
+
+// appendString appends a string as encoding/json does.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(s) // a string always can be
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // Unmarshal decodes one line. Unknown fields are ignored; an unknown payload

@@ -17,7 +17,10 @@ import (
 
 // checkpointEvery is how many events lie between two checkpoints at least: so many are
 // played in some hundredths of a second.
-const checkpointEvery = 5_000
+const checkpointEvery = 2_000
+
+// overhead is how many bytes checkpoints may take for each byte of events.
+const overhead = 2
 
 // compactBytes closes a frame: what is damaged or cut off costs no more than that.
 const compactBytes = 128 << 10
@@ -40,7 +43,11 @@ func compact(path string, o Options) (err error) {
 			_ = os.Remove(out.Name())
 		}
 	}()
-	if err := newCompaction(out, o).run(in); err != nil {
+	c, err := newCompaction(out, o)
+	if err != nil {
+		return err
+	}
+	if err := c.run(in); err != nil {
 		return err
 	}
 	info, err := os.Stat(path)
@@ -59,7 +66,6 @@ type compaction struct {
 	at    int64
 	zip   *zstd.Encoder
 	enc   *seekable.Encoder
-	model Model
 	index index
 
 	lines  []byte
@@ -68,52 +74,55 @@ type compaction struct {
 	every  int           // events between two checkpoints
 	since  int           // events since the last one
 	bytes  int           // compressed, of those events
-	last   int           // bytes of the last one
-	// kept are the checkpoints, compressed, until their place comes.
-	kept []keptCheckpoint
+
+	keeper *keeper // nil without checkpoints
 }
 
-type keptCheckpoint struct {
-	checkpointAt
-	content []byte
-}
-
-func newCompaction(out *os.File, o Options) *compaction {
+func newCompaction(out *os.File, o Options) (*compaction, error) {
 	c := &compaction{out: out, every: o.CheckpointEvery}
 	if c.every <= 0 {
 		c.every = checkpointEvery
 	}
-	if o.Model != nil {
-		c.model = o.Model()
+	var err error
+	if c.zip, err = newZip(); err != nil {
+		return nil, err
 	}
-	return c
+	if c.enc, err = seekable.NewEncoder(c.zip); err != nil {
+		return nil, err
+	}
+	if o.Model != nil {
+		if c.keeper, err = newKeeper(filepath.Dir(out.Name()), o.Model()); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func newZip() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1))
 }
 
 // due tells that a checkpoint is worth its room.
 func (c *compaction) due() bool {
-	return c.model != nil && c.since >= c.every && c.bytes+len(c.lines)/8 >= c.last
+	return c.keeper != nil && c.since >= c.every && overhead*(c.bytes+len(c.lines)/16) >= c.keeper.size()
 }
 
 func (c *compaction) run(in *File) error {
-	var err error
-	if c.zip, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1)); err != nil {
-		return err
-	}
 	defer c.zip.Close()
-	if c.enc, err = seekable.NewEncoder(c.zip); err != nil {
-		return err
+	if c.keeper != nil {
+		defer c.keeper.close()
 	}
-	r := in.Read(0)
-	for {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
+	// Reading goes ahead: it takes as long as the rest of this goroutine's work.
+	batches, stop := ahead(in.Read(0))
+	defer stop()
+	for b := range batches {
+		for i := range b.events {
+			if err := c.take(b.events[i]); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-		if err := c.take(e); err != nil {
-			return err
+		if b.err != nil && !errors.Is(b.err, io.EOF) {
+			return b.err
 		}
 	}
 	if err := c.frame(); err != nil {
@@ -123,10 +132,11 @@ func (c *compaction) run(in *File) error {
 }
 
 func (c *compaction) take(e collect.Event) error {
-	line, err := collect.Marshal(e)
-	if err != nil {
+	var err error
+	if c.lines, err = collect.AppendMarshal(c.lines, e); err != nil {
 		return err
 	}
+	c.lines = append(c.lines, '\n')
 	if e.Seq == 0 { // a gap that reading told of
 		e.Seq = c.index.Last
 	}
@@ -139,7 +149,6 @@ func (c *compaction) take(e collect.Event) error {
 	if s, ok := e.Payload.(*collect.Session); ok && c.index.Session == nil {
 		c.index.Session = s
 	}
-	c.lines = append(append(c.lines, line...), '\n')
 	c.events++
 	c.since++
 	c.index.Events++
@@ -147,8 +156,8 @@ func (c *compaction) take(e collect.Event) error {
 	if e.At.After(c.index.To) {
 		c.index.To = e.At
 	}
-	if c.model != nil {
-		c.model.Apply(e)
+	if c.keeper != nil {
+		c.keeper.apply(e)
 	}
 	if len(c.lines) < compactBytes && !c.due() {
 		return nil
@@ -174,13 +183,8 @@ func (c *compaction) frame() error {
 	if !c.due() {
 		return nil
 	}
-	state, err := c.model.Checkpoint(nil)
-	if err != nil {
-		return err
-	}
-	content := c.zip.EncodeAll(state, nil)
-	c.kept = append(c.kept, keptCheckpoint{checkpointAt{Frame: len(c.index.Frames), At: c.index.To}, content})
-	c.since, c.bytes, c.last = 0, 0, len(content)
+	c.keeper.checkpoint(checkpointAt{Frame: len(c.index.Frames), At: c.index.To})
+	c.since, c.bytes = 0, 0
 	return nil
 }
 
@@ -192,12 +196,17 @@ func (c *compaction) write(b []byte) error {
 
 // end writes what stands after the frames.
 func (c *compaction) end() error {
-	for _, k := range c.kept {
-		k.Offset, k.Size = c.at+skippableHeader, int64(len(k.content))
-		if err := c.write(skippable(checkpointFrame, k.content)); err != nil {
-			return err
+	if c.keeper != nil {
+		for k, err := range c.keeper.kept() {
+			if err != nil {
+				return err
+			}
+			k.Offset = c.at + skippableHeader
+			if err := c.write(skippable(checkpointFrame, k.content)); err != nil {
+				return err
+			}
+			c.index.Checkpoints = append(c.index.Checkpoints, k.checkpointAt)
 		}
-		c.index.Checkpoints = append(c.index.Checkpoints, k.checkpointAt)
 	}
 	text, err := json.Marshal(c.index)
 	if err != nil {

@@ -17,7 +17,10 @@ func (r *File) Reindexed(o Options) (*File, error) {
 	}
 	_ = os.Remove(out.Name())
 	again := &File{path: r.path, f: out}
-	err = newCompaction(out, o).run(r)
+	c, err := newCompaction(out, o)
+	if err == nil {
+		err = c.run(r)
+	}
 	if err == nil {
 		err = again.open()
 	}

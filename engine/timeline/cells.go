@@ -82,6 +82,7 @@ func (p *plane) compact() {
 	}
 	if n == len(p.class.want) {
 		p.root, p.rootFront, p.common, p.own = p.class, front, nil, map[EndpointID]*cell{}
+		p.there = nil
 	}
 }
 
@@ -107,7 +108,68 @@ func (p *plane) cell(id EndpointID) *cell {
 		}
 	}
 	p.own[id] = c
+	p.place(c)
 	return c
+}
+
+// place keeps the index of cells that are there. c is one of own.
+func (p *plane) place(c *cell) {
+	switch {
+	case p.there == nil:
+	case c.want != absent || c.had != absent:
+		p.there[c.id] = c
+	default:
+		delete(p.there, c.id)
+	}
+}
+
+// present are the cells that the plane has or wants, for reading as with find, and
+// maybe others that are shared. They come in no order.
+func (p *plane) present() iter.Seq[*cell] {
+	if p.there == nil {
+		p.there = make(map[EndpointID]*cell, len(p.own))
+		for _, c := range p.own {
+			if c != nil {
+				p.place(c)
+			}
+		}
+	}
+	return func(yield func(*cell) bool) {
+		if p.root != nil || len(p.common) > 0 {
+			for c := range p.beneath() {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+		for _, c := range p.there {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// unshare gives up what is shared once the plane has something of its own in place of
+// all endpoints in it.
+func (p *plane) unshare() {
+	if p.group != nil || p.root == nil && len(p.common) == 0 {
+		return
+	}
+	for c := range p.beneath() {
+		if (c.id != EndpointID{}) {
+			return
+		}
+	}
+	if p.find(EndpointID{}) != nil {
+		p.cell(EndpointID{})
+	}
+	p.root, p.rootFront, p.common = nil, absent, nil
+	for id, c := range p.own {
+		if c == nil {
+			delete(p.own, id)
+		}
+	}
 }
 
 // copyOf makes a shared cell the plane's own.
@@ -125,13 +187,30 @@ func (p *plane) copyOf(shared *cell) *cell {
 func (p *plane) forget(id EndpointID) {
 	if p.shared(id) != nil {
 		p.own[id] = nil
-		return
+	} else {
+		delete(p.own, id)
 	}
-	delete(p.own, id)
+	delete(p.there, id)
 }
 
 // cells are all cells, for reading as with find. They come in no order.
 func (p *plane) cells() iter.Seq[*cell] {
+	return func(yield func(*cell) bool) {
+		for c := range p.beneath() {
+			if !yield(c) {
+				return
+			}
+		}
+		for _, c := range p.own {
+			if c != nil && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// beneath are the shared cells that nothing of the plane's own takes the place of.
+func (p *plane) beneath() iter.Seq[*cell] {
 	return func(yield func(*cell) bool) {
 		if p.root != nil {
 			for id, v := range p.root.want {
@@ -143,8 +222,8 @@ func (p *plane) cells() iter.Seq[*cell] {
 				return
 			}
 		}
-		for c := range p.held() {
-			if !yield(c) {
+		for id, c := range p.common {
+			if _, replaced := p.own[id]; !replaced && !yield(c) {
 				return
 			}
 		}
@@ -198,7 +277,7 @@ func (p *plane) share() map[EndpointID]*cell {
 			}
 		}
 	}
-	p.own = map[EndpointID]*cell{}
+	p.own, p.there, p.aging = map[EndpointID]*cell{}, nil, nil
 	return p.common
 }
 

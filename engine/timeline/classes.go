@@ -13,6 +13,10 @@ import (
 type ruleClass struct {
 	want  map[EndpointID]val
 	ports []collect.RulePort
+	// fronts are the frontends of ports, front their value, once told is set.
+	fronts []front `graph:"-"`
+	front  val     `graph:"-"`
+	told   bool    `graph:"-"`
 }
 
 // classes are the ruleClasses of a Service as it is now. They are told anew

@@ -61,6 +61,8 @@ type Model struct {
 	// things are kept, by the last retention.
 	applied uint64
 	cut     time.Time
+	// had is what reread made last, for its room.
+	had map[EndpointID]val `graph:"-"`
 	// podsView is Snapshot.Unselected, nil when it has to be made anew.
 	podsView map[string][]PodFacts `graph:"-"`
 }
@@ -193,7 +195,7 @@ func (m *Model) apply(e collect.Event) {
 	m.at = e.At
 	m.applied++
 	m.maxRV = max(m.maxRV, e.ResourceVersion)
-	ch := &change{m: m, e: &e, at: e.At, notBefore: e.NotBefore, src: m.source(e.Source), satisfied: map[EndpointID][]*step{}}
+	ch := &change{m: m, e: &e, at: e.At, notBefore: e.NotBefore, src: m.source(e.Source)}
 	if g := ch.src.gap; g != nil && !isKube(e.Source) && !e.NotBefore.IsZero() && g.From.Before(e.NotBefore) {
 		ch.notBefore = g.From // something was lost before that, too
 	}

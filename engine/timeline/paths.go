@@ -124,15 +124,20 @@ func comparePaths(a, b *path) int {
 
 // drop forgets a path.
 func (s *service) dropPath(p *path) {
+	s.forgetPath(p)
+	if i := slices.Index(s.paths, p); i >= 0 {
+		s.paths = slices.Delete(s.paths, i, i+1)
+	}
+	s.dirty = true
+}
+
+// forgetPath is dropPath but for the list of paths.
+func (s *service) forgetPath(p *path) {
 	delete(s.pathIndex, p.key)
 	delete(s.pathIDs, p.ID)
 	if p.pod != nil {
 		p.pod.paths = slices.DeleteFunc(p.pod.paths, func(x *path) bool { return x == p })
 	}
-	if i := slices.Index(s.paths, p); i >= 0 {
-		s.paths = slices.Delete(s.paths, i, i+1)
-	}
-	s.dirty = true
 }
 
 // adopt moves what a path that was rooted at a slice event has to the path whose
@@ -205,11 +210,13 @@ func (m *Model) slicesSource() collect.SourceID { return collect.SourceEndpointS
 
 // status of the whole path: open while a hop other than the legacy one is.
 func (p *path) status() Status {
-	n := map[Status]int{}
-	for _, h := range p.rules {
-		n[h.Status]++
+	if p.slice != nil && p.slice.Status == StatusOpen {
+		return StatusOpen
 	}
-	if p.slice != nil && p.slice.Status == StatusOpen || n[StatusOpen] > 0 {
+	has := func(s Status) bool {
+		return slices.ContainsFunc(p.rules, func(h *hopState) bool { return h.Status == s })
+	}
+	if has(StatusOpen) {
 		return StatusOpen
 	}
 	if len(p.rules) == 0 {
@@ -218,11 +225,8 @@ func (p *path) status() Status {
 		}
 		return StatusArrived
 	}
-	if n[StatusArrived] > 0 {
-		return StatusArrived
-	}
-	for _, s := range []Status{StatusHandedOver, StatusAlreadyRouted, StatusSuperseded} {
-		if n[s] > 0 {
+	for _, s := range [...]Status{StatusArrived, StatusHandedOver, StatusAlreadyRouted, StatusSuperseded} {
+		if has(s) {
 			return s
 		}
 	}

@@ -73,6 +73,13 @@ type plane struct {
 	// in their place or beside them; nil for one that it has no more. See
 	// cells.go.
 	common, own map[EndpointID]*cell
+	// there are those of own that the plane has or wants: an endpoint that has
+	// left stays in own for as long as its history is kept. nil when it has to be
+	// told anew.
+	there map[EndpointID]*cell `graph:"-"`
+	// aging are the cells of own that changed, by when, for retention; nil before
+	// it has looked at all.
+	aging []agingCell `graph:"-"`
 	// root, when set, takes the place of common: all that it wants is had since
 	// begun, and so are the frontends rootFront.
 	root      *ruleClass
@@ -99,6 +106,10 @@ type plane struct {
 	class *ruleClass
 	ports []collect.RulePort
 	gen   uint32
+	// lastFronts are the frontends of ports when they were looked at last, front
+	// their value.
+	lastFronts []front `graph:"-"`
+	front      val     `graph:"-"`
 	// arrived collects the hops that arrived during the current event.
 	arrived []*hopState
 
@@ -234,6 +245,8 @@ func (p *plane) update(c *cell, before cell, at time.Time) {
 	}
 	c.stopped = c.class == stale && p.svc.stopped(c.id)
 	add(c, 1)
+	p.place(c)
+	p.ages(c, at)
 	p.touch()
 	p.dirty, p.svc.dirty = true, true
 	p.member(c, at)

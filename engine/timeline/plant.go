@@ -134,34 +134,69 @@ func (ch *change) plantGroup(g *plane, class *ruleClass) {
 // reread takes the node's rules for the Service as they are now.
 func (ch *change) reread(s *service, node string) {
 	n, p := ch.m.nodes[node], s.rulePlane(node)
-	had := s.foldRules(p.ports)
-	if p.live {
+	if s.m.had == nil {
+		s.m.had = map[EndpointID]val{}
+	}
+	had := s.m.had
+	clear(had)
+	s.foldInto(had, p.ports)
+	moved := p.compare(had)
+	if p.live && moved.strange {
 		s.disown(p, had)
+		moved = p.compare(had)
 	}
 	p.gen, p.note = n.generation, generationNote(n.generation)
 	p.dirty = true // it shows the ports
 	p.know(Known)
-	ch.takeHad(p, had)
+	ch.move(p, had, moved)
 	if p.class != nil {
 		ch.refront(p, nil)
 	}
 }
 
 // takeHad moves what the plane has of all endpoints.
-func (ch *change) takeHad(p *plane, had map[EndpointID]val) {
-	ids := make([]EndpointID, 0, len(had))
-	for id := range had {
-		ids = append(ids, id)
-	}
-	for c := range p.cells() {
-		if _, ok := had[c.id]; !ok && c.had != absent && (c.id != EndpointID{}) {
-			ids = append(ids, c.id)
-		}
-	}
-	slices.SortFunc(ids, compareIDs)
-	for _, id := range ids {
+func (ch *change) takeHad(p *plane, had map[EndpointID]val) { ch.move(p, had, p.compare(had)) }
+
+func (ch *change) move(p *plane, had map[EndpointID]val, by moves) {
+	slices.SortFunc(by.ids, compareIDs)
+	for _, id := range by.ids {
 		ch.setHad(p, id, had[id])
 	}
+}
+
+// moves are the endpoints of which a plane comes to have something else, in no order.
+type moves struct {
+	ids []EndpointID
+	// strange: one comes that the plane did not have, or it has some of nobody that
+	// is known.
+	strange bool
+}
+
+func (p *plane) compare(had map[EndpointID]val) (out moves) {
+	known := 0
+	for c := range p.present() {
+		if c.had == absent || (c.id == EndpointID{}) {
+			continue
+		}
+		out.strange = out.strange || c.id.UID == UnknownUID
+		v, ok := had[c.id]
+		if ok {
+			known++
+		}
+		if v != c.had {
+			out.ids = append(out.ids, c.id)
+		}
+	}
+	if known == len(had) {
+		return out
+	}
+	out.strange = true
+	for id := range had {
+		if !p.has(id) {
+			out.ids = append(out.ids, id)
+		}
+	}
+	return out
 }
 
 // rereads reports that reread would find nothing new for the nodes of a group

@@ -113,11 +113,7 @@ func trimMember(s *series[MemberChange], cut time.Time) {
 }
 
 func (s *service) retain(cut time.Time) {
-	for _, p := range slices.Clone(s.paths) {
-		if p.status() != StatusOpen && p.Origin.At.Before(cut) && p.ended().Before(cut) {
-			s.dropPath(p)
-		}
-	}
+	s.retainPaths(cut)
 	trimSteps(&s.wanted, cut, func(c Count) time.Time { return c.At })
 	trimSteps(&s.specs, cut, func(c specChange) time.Time { return c.at })
 	trimBefore(&s.dropped, cut, func(d droppedPlane) time.Time { return d.at })
@@ -161,6 +157,24 @@ func (s *service) retain(cut time.Time) {
 	s.dirty = true
 }
 
+// retainPaths drops the paths that are over. They are in the order of their origins.
+func (s *service) retainPaths(cut time.Time) {
+	old, kept := 0, 0
+	for old < len(s.paths) && s.paths[old].Origin.At.Before(cut) {
+		p := s.paths[old]
+		if old++; p.status() != StatusOpen && p.ended().Before(cut) {
+			s.forgetPath(p)
+			continue
+		}
+		s.paths[kept] = p
+		kept++
+	}
+	if kept < old {
+		s.paths = slices.Delete(s.paths, kept, old)
+		s.dirty = true
+	}
+}
+
 func (p *plane) retain(cut time.Time) {
 	before := p.changes.len()
 	trimSteps(&p.changes, cut, func(c PlaneChange) time.Time { return c.At })
@@ -170,17 +184,92 @@ func (p *plane) retain(cut time.Time) {
 		p.retainPast(cut)
 	}
 	trimBefore(&p.arrivals, cut, func(a Arrival) time.Time { return a.At })
-	for c := range p.held() { // of root nothing is old
-		id := c.id
-		if c.changes.len() > 1 && c.changes.items[1].At.Before(cut) {
-			c = p.cell(id)
-			trimMember(&c.changes, cut)
+	if p.group != nil || p.aging == nil {
+		for c := range p.held() { // of root nothing is old
+			p.retainCell(c, cut)
 		}
-		if c.want == absent && c.had == absent && len(c.open) == 0 && p.when(c.wantAt).Before(cut) && p.when(c.hadAt).Before(cut) {
-			p.forget(id)
-		}
+		p.unshare()
+		p.age()
+	} else {
+		p.retainAging(cut)
+		p.unshare()
 	}
 	p.dirty = true
+}
+
+// retainCell drops what of a cell's history is old, and the cell when it is no more
+// than history; over is false when something that ends without a change keeps it.
+func (p *plane) retainCell(c *cell, cut time.Time) (over bool) {
+	id := c.id
+	if c.changes.len() > 1 && c.changes.items[1].At.Before(cut) {
+		c = p.cell(id)
+		trimMember(&c.changes, cut)
+	}
+	if c.want != absent || c.had != absent || !p.when(c.wantAt).Before(cut) || !p.when(c.hadAt).Before(cut) {
+		return true
+	}
+	if len(c.open) > 0 {
+		return false
+	}
+	p.forget(id)
+	return true
+}
+
+// agingCell is a cell that changed at a moment: when that is old, retention looks at
+// it. Looking at all cells every minute would cost more than all that changes them.
+type agingCell struct {
+	c  *cell
+	at time.Time
+}
+
+// ages notes that a cell changed. Few come in another order than that of their times.
+func (p *plane) ages(c *cell, at time.Time) {
+	if p.aging == nil {
+		return
+	}
+	i := len(p.aging)
+	for i > 0 && at.Before(p.aging[i-1].at) {
+		i--
+	}
+	p.aging = slices.Insert(p.aging, i, agingCell{c, at})
+}
+
+// retainAging is retainCell for all cells of which something has become old.
+func (p *plane) retainAging(cut time.Time) {
+	old, kept := 0, 0
+	for old < len(p.aging) && p.aging[old].at.Before(cut) {
+		a := p.aging[old]
+		if old++; p.own[a.c.id] == a.c && !p.retainCell(a.c, cut) {
+			p.aging[kept] = a
+			kept++
+		}
+	}
+	if kept < old {
+		p.aging = slices.Delete(p.aging, kept, old)
+	}
+}
+
+// age lists all cells for retainAging: nothing is shared with others, or it needs
+// retention no more than root does.
+func (p *plane) age() {
+	if p.group != nil || len(p.common) > 0 {
+		return
+	}
+	p.aging = []agingCell{}
+	for _, c := range p.own {
+		if c == nil {
+			continue
+		}
+		for i := 1; i < c.changes.len(); i++ {
+			p.aging = append(p.aging, agingCell{c, c.changes.items[i].At})
+		}
+		last := c.wantAt
+		if c.hadAt.After(last) {
+			last = c.hadAt
+		}
+		p.aging = append(p.aging, agingCell{c, last})
+	}
+	slices.SortFunc(p.aging, func(a, b agingCell) int { return a.at.Compare(b.at) })
 }
 
 // holds reports that a plane still has an endpoint of the pod: that nothing answers

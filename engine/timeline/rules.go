@@ -87,15 +87,29 @@ func (s *service) foldRules(ports []collect.RulePort) map[EndpointID]val {
 		n = max(n, len(ports[i].Endpoints))
 	}
 	out := make(map[EndpointID]val, n)
+	s.foldInto(out, ports)
+	return out
+}
+
+// foldInto is foldRules into an empty map.
+func (s *service) foldInto(out map[EndpointID]val, ports []collect.RulePort) {
 	for i := range ports {
 		word := ruleWord(&ports[i].RulePortKey)
+		var last struct {
+			from, to val
+			port     uint16
+		}
 		for _, ep := range ports[i].Endpoints {
 			ip := ep.Addr().Unmap()
 			id := EndpointID{UID: s.ownerOf(ip), IP: ip}
-			out[id] = s.values.rule(out[id], word, ep.Port())
+			from := out[id]
+			// Most are in the same sets with the same port.
+			if last.to == absent || from != last.from || ep.Port() != last.port {
+				last.from, last.port, last.to = from, ep.Port(), s.values.rule(from, word, ep.Port())
+			}
+			out[id] = last.to
 		}
 	}
-	return out
 }
 
 func (s *service) ownerOf(ip netip.Addr) string {
@@ -217,14 +231,21 @@ func changedIDs(from, to *ruleClass) []EndpointID {
 // nodes have. agree says that they are the same as far as their rules can tell.
 func (p *plane) fronts(class *ruleClass) (want, had val, agree bool) {
 	s := p.svc
-	w, h := frontsOf(class.ports), frontsOf(p.ports)
+	if !class.told {
+		class.told, class.fronts = true, frontsOf(class.ports)
+		class.front = s.values.fronts(class.fronts)
+	}
+	w, h := class.fronts, frontsOf(p.ports)
+	if p.front == absent || !slices.Equal(h, p.lastFronts) {
+		p.lastFronts, p.front = h, s.values.fronts(h)
+	}
 	sources := true
 	if p.group != nil {
 		sources = !p.group.sources
 	} else if n := s.m.nodes[p.id.Node]; n != nil {
 		sources = !n.sourcesLater
 	}
-	return s.values.fronts(w), s.values.fronts(h), frontsAgree(w, h, sources)
+	return class.front, p.front, frontsAgree(w, h, sources)
 }
 
 // refronts reports that refront would change something, were the class the

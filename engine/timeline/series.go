@@ -7,6 +7,7 @@ import "slices"
 type series[T any] struct {
 	items  []T
 	shared int `graph:"-"` // the first so many elements are in views
+	gone   int `graph:"-"` // elements before the first that take room yet
 }
 
 func (s *series[T]) len() int { return len(s.items) }
@@ -56,10 +57,15 @@ func (s *series[T]) view() []T {
 	return s.items[:len(s.items):len(s.items)]
 }
 
-// trim drops the first n elements.
+// trim drops the first n elements. Their room is given back when they are as many as
+// those that stay: what is trimmed every minute is not copied every minute.
 func (s *series[T]) trim(n int) {
-	if n > 0 {
-		s.items = slices.Clone(s.items[n:])
-		s.shared = 0
+	if n == 0 {
+		return
+	}
+	s.items, s.shared = s.items[n:], max(0, s.shared-n)
+	if s.gone += n; s.gone >= len(s.items) {
+		s.items = slices.Clone(s.items)
+		s.shared, s.gone = 0, 0
 	}
 }

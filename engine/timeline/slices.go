@@ -187,7 +187,11 @@ func (ch *change) rereadSlices(s *service) map[EndpointID]bool {
 	}
 	moved := map[EndpointID]bool{}
 	var ids []EndpointID
-	for c := range p.cells() {
+	cells := p.present()
+	if len(s.mirror) > 0 {
+		cells = p.cells() // also what is to come back
+	}
+	for c := range cells {
 		id := c.id
 		if c.had != had[id] {
 			ids = append(ids, id)
@@ -204,7 +208,7 @@ func (ch *change) rereadSlices(s *service) map[EndpointID]bool {
 		}
 	}
 	for id := range had {
-		if p.find(id) == nil {
+		if c := p.find(id); c == nil || len(s.mirror) == 0 && c.had == absent && c.want == absent {
 			ids = append(ids, id)
 		}
 	}

@@ -98,6 +98,14 @@ func (ch *change) onSourceState() {
 	}
 }
 
+// openGapOf is the open gap of what the plane has, or nil.
+func (m *Model) openGapOf(p PlaneID) *Gap {
+	if s := m.sources[sourceOf(p)]; s != nil {
+		return s.gap
+	}
+	return nil
+}
+
 func (m *Model) openGap(s *source, g Gap) {
 	s.gap = &g
 	m.gaps = append(m.gaps, &g)

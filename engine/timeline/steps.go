@@ -198,6 +198,9 @@ func (ch *change) arrivals(p *plane, c *cell) {
 		if c.had == s.val || c.had == c.want {
 			ch.arrive(p, s, ch.at, ch.notBefore)
 			if p.id.Kind == PlaneSlices {
+				if ch.satisfied == nil {
+					ch.satisfied = map[EndpointID][]*step{}
+				}
 				ch.satisfied[c.id] = append(ch.satisfied[c.id], s)
 				ch.satisfiedAll = append(ch.satisfiedAll, s)
 			}
@@ -211,6 +214,9 @@ func (ch *change) arrivals(p *plane, c *cell) {
 
 func (ch *change) arrive(p *plane, s *step, at, notBefore time.Time) {
 	h := s.hop
+	if g := ch.m.openGapOf(p.id); g != nil && notBefore.IsZero() && !h.Step.After(g.From) && g.From.Before(at) {
+		notBefore = g.From // it may have arrived in what nobody saw
+	}
 	h.At, h.NotBefore, h.Note, h.Generation, h.Status = at, notBefore, p.note, p.generation(), StatusArrived
 	clock := ch.m.clockOf(p.id)
 	h.clockError = clock.Error

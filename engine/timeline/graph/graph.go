@@ -1,13 +1,11 @@
 package graph
 
 import (
-	"encoding"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"reflect"
 	"strings"
-	"time"
 	"unsafe"
 )
 
@@ -29,55 +27,20 @@ var (
 	ErrType = errors.New("cannot be written")
 )
 
-var timeType = reflect.TypeFor[time.Time]()
-
-// marshals reports that the type writes itself: what is behind its fields is the
-// business of its package (netip.Addr has a pointer that means something to its own
-// process alone). A time is written here, without what allocates.
-func marshals(t reflect.Type) bool {
-	return t != timeType && t.Kind() == reflect.Struct &&
-		t.Implements(reflect.TypeFor[encoding.BinaryAppender]()) && reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.BinaryUnmarshaler]())
-}
-
-// plan says how a type is written.
-type plan struct {
-	marshals bool
-	fields   []int // of a struct, those that are written
-}
-
-// plans are the plans that a writer or reader has met.
-type plans map[reflect.Type]*plan
-
-func (all plans) of(t reflect.Type) *plan {
-	if p := all[t]; p != nil {
-		return p
-	}
-	p := &plan{marshals: marshals(t)}
-	if t.Kind() == reflect.Struct {
-		for i := range t.NumField() {
-			if t.Field(i).Tag.Get(Tag) != "-" {
-				p.fields = append(p.fields, i)
-			}
-		}
-	}
-	all[t] = p
-	return p
-}
-
-// field gives access to an unexported field of an addressable struct.
-func field(v reflect.Value, i int) reflect.Value {
-	f := v.Field(i)
-	if !f.CanSet() {
-		f = reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
-	}
-	return f
-}
+// format names how the bytes are made of the values. Numbers are varints.
+//
+// What is shared, and a time, is written where it is met first and afterwards by how
+// many others were met since: most is met again soon, and what happened at one moment
+// stands in many places. So 0 is nil, or the zero time, 1 something new, and n
+// what was met n-1 before the next.
+const format = "graph/2"
 
 // Layout is a digest of everything that the bytes of a T depend on: the fields
 // of its types and of all that can be reached from them.
 func Layout[T any](types Types) uint64 {
 	h := fnv.New64a()
-	seen, all := map[reflect.Type]bool{}, plans{}
+	fmt.Fprintf(h, "%s;", format)
+	seen := map[reflect.Type]bool{}
 	var say func(t reflect.Type)
 	say = func(t reflect.Type) {
 		fmt.Fprintf(h, "%s %s;", t, t.Kind())
@@ -92,9 +55,11 @@ func Layout[T any](types Types) uint64 {
 			say(t.Key())
 			say(t.Elem())
 		case reflect.Struct:
-			for _, i := range all.of(t).fields {
-				fmt.Fprintf(h, "%s:", t.Field(i).Name)
-				say(t.Field(i).Type)
+			for i := range t.NumField() {
+				if t.Field(i).Tag.Get(Tag) != "-" {
+					fmt.Fprintf(h, "%s:", t.Field(i).Name)
+					say(t.Field(i).Type)
+				}
 			}
 		}
 	}
@@ -108,9 +73,15 @@ func Layout[T any](types Types) uint64 {
 
 // ref is what is shared: a pointer's target, a map, or the elements of a slice.
 type ref struct {
-	at  unsafe.Pointer
-	len int // of a slice
-	typ reflect.Type
+	at   unsafe.Pointer
+	len  int // of a slice
+	plan *plan
+}
+
+// sliceHeader is how a slice lies in memory.
+type sliceHeader struct {
+	at       unsafe.Pointer
+	len, cap int
 }
 
 func unsupported(t reflect.Type, name string) error {
