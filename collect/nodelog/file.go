@@ -15,7 +15,8 @@ import (
 	"github.com/kconverge/kconverge/collect/agent"
 )
 
-// pollEvery is how often a file is looked at for more.
+// pollEvery is how often a file is looked at for more where nothing tells of it, and
+// the least time between two looks otherwise.
 const pollEvery = 20 * time.Millisecond
 
 // tickEvery is how often a stream is looked at for silence.
@@ -73,6 +74,8 @@ func (f *File) Run(ctx context.Context, sink collect.Sink) error {
 		stop := context.AfterFunc(ctx, func() { _ = t.f.SetReadDeadline(time.Unix(1, 0)) })
 		defer stop()
 	}
+	grown := watchGrowth(ctx, t)
+	defer func() { grown.close() }()
 	var (
 		buf   = make([]byte, 64<<10)
 		lines lineBuffer
@@ -85,6 +88,7 @@ func (f *File) Run(ctx context.Context, sink collect.Sink) error {
 		}
 		n, err := t.read(buf)
 		now := f.o.Clock.Now()
+		grown.read(n)
 		if n > 0 {
 			over = false // somebody writes to the pipe again
 		}
@@ -109,16 +113,15 @@ func (f *File) Run(ctx context.Context, sink collect.Sink) error {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		case anew:
 			lines.drop()
+			grown.close()
+			grown = watchGrowth(ctx, t)
 			continue
 		case t.pipe && t.started && !over:
 			over = true
 			lines.drop()
 			s.ended(now, "the agent's lines have ended: nobody writes to "+f.o.Path+" any more")
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pollEvery):
-		}
+		grown.wait(ctx, max(next.Sub(now), time.Millisecond))
 	}
 	return nil
 }

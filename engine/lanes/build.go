@@ -49,6 +49,7 @@ type builder struct {
 	// provisional is the first column beyond the watermark, last the last
 	// column that has anything to say.
 	provisional, last int
+	have              []timeline.Count // room for those of the lane that is built
 }
 
 // Build makes the picture of one Service. snap and svc are only read.
@@ -65,11 +66,12 @@ func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
 	if o.To.IsZero() {
 		o.To = AlignEnd(o.Now, max(o.Cell, 1))
 	}
-	var quiet []Interval
+	b := &builder{o: o, snap: snap, svc: svc}
 	if o.FoldQuiet {
-		quiet = Quiet(snap, svc, o.To, o.Cell*time.Duration(max(o.Cols, 1)))
+		b.scale = foldedScale(snap, svc, o)
+	} else {
+		b.scale = NewScale(o.To, o.Cell, o.Cols, nil)
 	}
-	b := &builder{o: o, snap: snap, svc: svc, scale: NewScale(o.To, o.Cell, o.Cols, quiet)}
 	b.provisional = 0
 	if !snap.Watermark.IsZero() {
 		// The cell of the watermark itself holds vouched time.
@@ -146,14 +148,19 @@ func (b *builder) paint(cells []Cell, from, to time.Time, c Class, claimed bool)
 		return
 	}
 	for ; i <= j; i++ {
-		if cells[i].Class == Folded && !c.Difference() && c != InGap {
-			continue
-		}
-		if cells[i].Class == Folded || c > cells[i].Class {
-			cells[i].Class, cells[i].Claimed = c, claimed
-		}
-		cells[i].Provisional = i >= b.provisional
+		b.touch(cells, i, c, claimed)
 	}
+}
+
+// touch lays a class over one cell, as paint does.
+func (b *builder) touch(cells []Cell, i int, c Class, claimed bool) {
+	if cells[i].Class == Folded && !c.Difference() && c != InGap {
+		return
+	}
+	if cells[i].Class == Folded || c > cells[i].Class {
+		cells[i].Class, cells[i].Claimed = c, claimed
+	}
+	cells[i].Provisional = i >= b.provisional
 }
 
 // inView tells whether t has a column and has been reached.
@@ -166,10 +173,16 @@ func (b *builder) inView(t time.Time) bool {
 func (b *builder) wanted() Row {
 	r := Row{Key: "wanted", Kind: RowWanted, Label: "wanted", Cells: b.cells()}
 	o := newOverlay(r.Cells)
-	for i, c := range b.svc.Wanted {
+	left := b.scale.From()
+	if b.o.Cursor.Before(left) {
+		left = b.o.Cursor
+	}
+	// What came before what stood at the left edge is not in the picture.
+	list := b.svc.Wanted[inForce(len(b.svc.Wanted), left.Add(-1), func(i int) time.Time { return b.svc.Wanted[i].At }):]
+	for i, c := range list {
 		to := b.o.Now
-		if i+1 < len(b.svc.Wanted) {
-			to = b.svc.Wanted[i+1].At
+		if i+1 < len(list) {
+			to = list[i+1].At
 		}
 		b.paint(r.Cells, c.At, to, Agrees, false)
 		if !c.At.After(b.o.Cursor) {
@@ -183,7 +196,7 @@ func (b *builder) wanted() Row {
 			r.Right += fmt.Sprintf(": %d+%d", four, six)
 		}
 	}
-	b.counts(o, b.svc.Wanted)
+	b.counts(o, list)
 	r.Texts = o.texts()
 	return r
 }
@@ -209,10 +222,20 @@ func (b *builder) counts(o *overlay, counts []timeline.Count) {
 			list = append(list, entry{g.Col + 1, n})
 		}
 	}
+	changes := len(list)
 	for i, c := range counts {
-		if (i == 0 || counts[i-1].N != c.N) && b.inView(c.At) && !b.scale.folded(b.scale.Col(c.At)) {
-			list = append(list, entry{b.scale.Col(c.At), c.N})
+		if i > 0 && counts[i-1].N == c.N || c.At.After(b.o.Now) {
+			continue
 		}
+		col := b.scale.Col(c.At)
+		if col < 0 || col >= b.scale.Cols || b.scale.folded(col) {
+			continue
+		}
+		if n := len(list); n > changes && list[n-1].col == col {
+			list[n-1].n = c.N // of those in one column only the last is true behind it
+			continue
+		}
+		list = append(list, entry{col, c.N})
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].col < list[j].col })
 	for i, e := range list {
@@ -227,6 +250,12 @@ func (b *builder) counts(o *overlay, counts []timeline.Count) {
 		for !o.count(e.col, until, e.n) && o.takeBack(e.col-countSlack-1) {
 		}
 	}
+}
+
+// inForce is the place of the last of n changes, sorted by time, at t or before it; 0
+// when there is none. What comes before it is over by t.
+func inForce(n int, t time.Time, at func(int) time.Time) int {
+	return max(0, sort.Search(n, func(i int) bool { return at(i).After(t) })-1)
 }
 
 func valueAt(counts []timeline.Count, t time.Time) (n int, ok bool) {

@@ -74,12 +74,18 @@ func (b *builder) episodes() Row {
 	r := Row{Key: "episodes", Kind: RowEpisodes, Label: "episodes", Cells: b.cells()}
 	o := newOverlay(r.Cells)
 	type placed struct {
-		x, y        int
-		text, short string
-		named       bool // it routed or unrouted something
+		x, y  int
+		e     *timeline.Episode
+		named bool // it routed or unrouted something
 	}
 	var list []placed
-	for _, e := range b.svc.Episodes {
+	all := b.svc.Episodes
+	// They follow each other: those that ended before the picture are not in it.
+	over := func(t time.Time) int {
+		return sort.Search(len(all), func(i int) bool { return all[i].End.IsZero() || all[i].End.After(t) })
+	}
+	for i := over(b.scale.From()); i < len(all); i++ {
+		e := &all[i]
 		end := e.End
 		if end.IsZero() {
 			end = b.o.Now
@@ -97,20 +103,28 @@ func (b *builder) episodes() Row {
 			r.Cells[k].Ends = k == y && !e.End.IsZero() && !e.End.After(b.scale.To())
 			r.Cells[k].Provisional = k >= b.provisional
 		}
-		text := EpisodeText(e, b.o.Now)
-		list = append(list, placed{x, y, text, strings.TrimSuffix(text, " so far"), e.Adds+e.Removes > 0})
+		list = append(list, placed{x, y, e, e.Adds+e.Removes > 0})
 	}
+	const least = 7 // columns of an episode that can hold a character between edges
 	for i := len(list) - 1; i >= 0; i-- {
 		p := list[i]
-		if o.centred(p.x, p.y+1, " "+p.text+" ", 2, MarkText) || o.centred(p.x, p.y+1, " "+p.short+" ", 2, MarkText) {
+		if beside := p.named && p.y+1 < len(r.Cells) && r.Cells[p.y+1].Class == Empty; p.y+1-p.x < least && !beside {
+			continue // of many the words would be made in vain
+		}
+		text := EpisodeText(*p.e, b.o.Now)
+		if o.centred(p.x, p.y+1, " "+text+" ", 2, MarkText) || o.centred(p.x, p.y+1, " "+strings.TrimSuffix(text, " so far")+" ", 2, MarkText) {
 			continue
 		}
-		if at, w := p.y+2, utf8.RuneCountInString(p.text); p.named && o.fits(at, w, 1) && blank(r.Cells, at-1, w+2) {
-			o.put(at, p.text, MarkText)
+		if at, w := p.y+2, utf8.RuneCountInString(text); p.named && o.fits(at, w, 1) && blank(r.Cells, at-1, w+2) {
+			o.put(at, text, MarkText)
 		}
 	}
 	r.Texts = o.texts()
-	for _, e := range b.svc.Episodes {
+	for i := over(b.o.Cursor); i < len(all); i++ {
+		e := &all[i]
+		if e.Start.After(b.o.Cursor) {
+			break
+		}
 		if !e.Start.After(b.o.Cursor) && (e.End.IsZero() || e.End.After(b.o.Cursor)) {
 			r.Right = "episode " + strconv.Itoa(e.N)
 		}

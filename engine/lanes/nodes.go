@@ -140,7 +140,7 @@ func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 	for i, p := range all {
 		k := sort.Search(len(p.Changes), func(k int) bool { return p.Changes[k].At.After(left) })
 		if k > 0 {
-			c := p.Changes[k-1]
+			c := &p.Changes[k-1]
 			set(int32(i), c.At, classOf(c))
 			if c.At.After(first) {
 				first = c.At
@@ -164,7 +164,7 @@ func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 		return cmp.Or(cmp.Compare(a.plane, b.plane), cmp.Compare(a.place, b.place))
 	})
 	for _, x := range changes {
-		c := all[x.plane].Changes[x.place]
+		c := &all[x.plane].Changes[x.place]
 		set(x.plane, c.At, classOf(c))
 		if n := len(out); n > 0 && out[n-1].at.Equal(c.At) {
 			out[n-1] = count
@@ -184,7 +184,8 @@ func (b *builder) slowest(all []*timeline.Plane) []*timeline.Plane {
 	list := make([]timed, 0, len(all))
 	for _, p := range all {
 		t := timed{p: p}
-		for i, c := range p.Changes {
+		for i := inForce(len(p.Changes), b.scale.From(), func(i int) time.Time { return p.Changes[i].At }); i < len(p.Changes); i++ {
+			c := &p.Changes[i]
 			if !classOf(c).Difference() {
 				continue
 			}

@@ -9,7 +9,7 @@ import (
 )
 
 // classOf says what a stretch of a plane's history means.
-func classOf(c timeline.PlaneChange) Class {
+func classOf(c *timeline.PlaneChange) Class {
 	switch {
 	case c.Knowledge == timeline.Blind:
 		return Blind
@@ -27,17 +27,14 @@ func classOf(c timeline.PlaneChange) Class {
 func (b *builder) plane(p *timeline.Plane, kind RowKind, label string) Row {
 	r := Row{Key: p.ID.String(), Kind: kind, Label: label, Cells: b.cells()}
 	b.past(r.Cells, p.Past)
-	for i, c := range p.Changes {
-		to := b.o.Now
-		if i+1 < len(p.Changes) {
-			to = p.Changes[i+1].At
-		}
-		b.paint(r.Cells, c.At, to, classOf(c), false)
-	}
+	// A busy plane has very many changes, and few of them are in the picture.
+	first := inForce(len(p.Changes), b.scale.From(), func(i int) time.Time { return p.Changes[i].At })
+	b.stretches(r.Cells, p.Changes[first:])
 	o := newOverlay(r.Cells)
-	b.counts(o, append(pastCounts(p.Past), haveCounts(p.Changes)...))
+	b.have = haveCounts(append(b.have[:0], pastCounts(p.Past)...), p.Changes, b.scale.From())
+	b.counts(o, b.have)
 	b.lags(o, p)
-	b.staleTimes(o, p)
+	b.staleTimes(o, p, first)
 	r.Texts = o.texts()
 	if c, ok := p.At(b.o.Cursor); ok {
 		r.Right, r.Short, r.Tone = stateText(c)
@@ -47,14 +44,47 @@ func (b *builder) plane(p *timeline.Plane, kind RowKind, label string) Row {
 	return r
 }
 
-// haveCounts is how many endpoints the plane had, as far as it was known.
-func haveCounts(changes []timeline.PlaneChange) []timeline.Count {
-	var out []timeline.Count
-	for _, c := range changes {
+// stretches paints what changes mean from each until the next. Where many of them
+// share a column, that is looked for once.
+func (b *builder) stretches(cells []Cell, changes []timeline.PlaneChange) {
+	var column Interval // in which the stretch before ended
+	col := -1
+	for i := range changes {
+		c, to := &changes[i], b.o.Now
+		if i+1 < len(changes) && changes[i+1].At.Before(to) {
+			to = changes[i+1].At
+		}
+		if !c.At.Before(to) {
+			continue
+		}
+		if col >= 0 && !to.After(column.To) && !c.At.Before(column.From) {
+			b.touch(cells, col, classOf(c), false)
+			continue
+		}
+		b.paint(cells, c.At, to, classOf(c), false)
+		if col = b.scale.Col(to.Add(-1)); col >= b.scale.Cols {
+			return
+		}
+		if col >= 0 {
+			column = b.scale.Span(col)
+		}
+	}
+}
+
+// haveCounts appends how many endpoints the plane had, as far as it was known, from
+// what was so just before a moment on.
+func haveCounts(out []timeline.Count, changes []timeline.PlaneChange, from time.Time) []timeline.Count {
+	past := len(out)
+	first := inForce(len(changes), from.Add(-1), func(i int) time.Time { return changes[i].At })
+	for first > 0 && changes[first].Knowledge != timeline.Known {
+		first--
+	}
+	for i := first; i < len(changes); i++ {
+		c := &changes[i]
 		if c.Knowledge != timeline.Known {
 			continue
 		}
-		if n := len(out); n > 0 && out[n-1].At.Equal(c.At) {
+		if n := len(out); n > past && out[n-1].At.Equal(c.At) {
 			out[n-1].N = c.Have
 			continue
 		}
@@ -70,7 +100,10 @@ func haveCounts(changes []timeline.PlaneChange) []timeline.Count {
 func (b *builder) lags(o *overlay, p *timeline.Plane) {
 	for _, settled := range []bool{true, false} {
 		for i := len(p.Arrivals) - 1; i >= 0; i-- {
-			a := p.Arrivals[i]
+			a := &p.Arrivals[i]
+			if a.At.Before(b.scale.From()) {
+				break
+			}
 			if a.Settled != settled || !b.inView(a.At) || a.Lag < b.o.Cell || a.Lag < 10*time.Millisecond {
 				continue
 			}
@@ -83,14 +116,19 @@ func (b *builder) lags(o *overlay, p *timeline.Plane) {
 	}
 }
 
-// staleTimes writes into each long stretch of stale cells how long it lasted.
-func (b *builder) staleTimes(o *overlay, p *timeline.Plane) {
-	for i := 0; i < len(p.Changes); i++ {
-		if classOf(p.Changes[i]) != Stale {
+// staleTimes writes into each long stretch of stale cells how long it lasted. Nothing
+// before the first of the plane's changes is in the picture.
+func (b *builder) staleTimes(o *overlay, p *timeline.Plane, first int) {
+	// But it may be the middle of one.
+	for first > 0 && classOf(&p.Changes[first]) == Stale && classOf(&p.Changes[first-1]) == Stale {
+		first--
+	}
+	for i := first; i < len(p.Changes); i++ {
+		if classOf(&p.Changes[i]) != Stale {
 			continue
 		}
 		from, to := p.Changes[i].At, b.o.Now
-		for ; i < len(p.Changes) && classOf(p.Changes[i]) == Stale; i++ {
+		for ; i < len(p.Changes) && classOf(&p.Changes[i]) == Stale; i++ {
 			to = b.o.Now
 			if i+1 < len(p.Changes) {
 				to = p.Changes[i+1].At

@@ -72,8 +72,8 @@ func (t *tracker) nodes(most int) (out []*timeline.Plane, left int) {
 	}
 	differed := make(map[*timeline.Plane]time.Duration, len(out))
 	for _, p := range out {
-		for i, c := range p.Changes {
-			if classOf(c).Difference() {
+		for i := range p.Changes {
+			if c := &p.Changes[i]; classOf(c).Difference() {
 				from, to := t.clip(c.At, t.next(p.Changes, i))
 				differed[p] += max(0, to.Sub(from))
 			}
@@ -134,7 +134,7 @@ func (t *tracker) plane(p *timeline.Plane, kind RowKind, label string) Track {
 		if c.Knowledge != timeline.Known {
 			n = -1
 		}
-		out.Stretches = t.add(out.Stretches, Stretch{From: c.At, To: t.next(p.Changes, i), Class: classOf(c), Count: n, Text: text, Note: c.Note})
+		out.Stretches = t.add(out.Stretches, Stretch{From: c.At, To: t.next(p.Changes, i), Class: classOf(&c), Count: n, Text: text, Note: c.Note})
 	}
 	for _, a := range p.Arrivals {
 		if !a.At.Before(t.from) && !a.At.After(t.to) {
