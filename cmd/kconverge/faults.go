@@ -108,7 +108,7 @@ func explainFaults(w io.Writer, list []faults.Definition) {
 PERCENT is a share such as 30%%, EVERY and DURATION a time such as 500ms or 10s. SERVICE, NODE
 and PODS are names, several with + between them; PODS those of pods or of what made them,
 also NAMESPACE/NAME. C is one of %s.
-"off" clears a fault, and two targets make two faults; several values go with ; between them.
+"off" clears a fault, and two targets make two faults, which add up where both apply; several values go with ; between them.
 While a lab runs: kconverge lab fault NAME=VALUE, the key b on its screen, or
   kubectl -n %s patch configmap %s --type merge -p '{"data":{"sync-delay":"5s@node-2"}}'
 `, strings.Join(faults.Clients, ", "), faults.ConfigMapNamespace, faults.ConfigMapName)

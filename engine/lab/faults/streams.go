@@ -32,7 +32,10 @@ type stream struct {
 	err     error
 	pumping sync.WaitGroup
 	pump    bool // a goroutine brings on what is held
-	drop    *time.Timer
+	// dropMu is not mu, which is held while something is written: to a client that has
+	// stopped that takes for ever, and faults must still be set.
+	dropMu sync.Mutex
+	drop   *time.Timer
 }
 
 // piece is something written, that goes on when it is due.
@@ -85,8 +88,8 @@ func (s *stream) meant(name string) *term {
 // check follows that other faults are in force: a watch that is to be dropped ends.
 func (s *stream) check() {
 	t := s.meant("watch-drop")
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.dropMu.Lock()
+	defer s.dropMu.Unlock()
 	if s.drop != nil {
 		s.drop.Stop()
 		s.drop = nil
@@ -101,8 +104,8 @@ func (s *stream) check() {
 }
 
 func (s *stream) stopDropping() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.dropMu.Lock()
+	defer s.dropMu.Unlock()
 	if s.drop != nil {
 		s.drop.Stop()
 	}

@@ -145,8 +145,12 @@ func (t *Traffic) from(ctx context.Context, n Node, services listers.ServiceList
 		rate, changed := t.current()
 		var due <-chan time.Time
 		var pace *time.Ticker
+		var period time.Duration
+		var next time.Time
 		if rate > 0 {
-			pace = time.NewTicker(time.Second / time.Duration(rate))
+			period = time.Second / time.Duration(rate)
+			pace = time.NewTicker(period)
+			next = t.o.Clock.Now().Add(period)
 			due = pace.C
 		}
 		for same := true; same; {
@@ -163,7 +167,13 @@ func (t *Traffic) from(ctx context.Context, n Node, services listers.ServiceList
 			case e := <-failed:
 				t.o.Sink.Emit(e)
 			case <-due:
+				// A ticker drops what nobody waited for.
+				missed := max(0, int(t.o.Clock.Now().Sub(next)/period))
+				next = next.Add(time.Duration(missed+1) * period)
 				for _, to := range targets(services) {
+					if missed > 0 {
+						counts.add(to, func(c *count) { c.skipped += missed })
+					}
 					select {
 					case room <- struct{}{}:
 						wg.Go(func() {
