@@ -109,6 +109,26 @@ func TestFaultsOfTheControlPlane(t *testing.T) {
 		}
 		w.fault("event-lost=off", "resync=off")
 	})
+	t.Run("reconcile-fail", func(t *testing.T) {
+		w.settled()
+		w.fault("reconcile-fail=on@web")
+		more()
+		failed := func(s collect.ReconcileStep) bool {
+			return s.Step == "retry" && s.Tries >= 2 && strings.Contains(s.Detail, "reconcile-fail=on@web")
+		}
+		w.until("a pod that is ready, and a sync that fails again", func(s *timeline.Snapshot) bool {
+			svc := w.service(s, "web")
+			return svc.Wanted[len(svc.Wanted)-1].N == int(replicas) && seen.reconciled(failed)
+		})
+		if n := sliced(w.rt.Latest()); n != int(replicas)-1 {
+			t.Errorf("%d endpoints while every sync fails, want the %d of before", n, replicas-1)
+		}
+		w.fault("reconcile-fail=off")
+		w.settled() // the next try brings it
+		if n := sliced(w.rt.Latest()); n != int(replicas) {
+			t.Errorf("%d endpoints once syncs succeed, want %d", n, replicas)
+		}
+	})
 	t.Run("workers", func(t *testing.T) {
 		w.fault("workers=1", "reconcile-delay=1s")
 		seen.mu.Lock()

@@ -104,26 +104,52 @@ func (f *Faults) Set(ctx context.Context, client kubernetes.Interface, settings 
 		}
 	}
 	// The watch may bring it before the answer does: it is this one's all the same.
-	f.ask(by)
-	defer f.asked()
+	claims := f.claim(settings, by)
+	defer f.release(claims)
 	cm, err := Write(ctx, client, settings)
 	if err != nil {
 		return err
 	}
-	f.take(cm, by)
+	f.take(cm)
 	return nil
 }
 
-func (f *Faults) ask(by string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.asking = append(f.asking, by)
+// claim is what somebody in this program is writing into the ConfigMap, so that what
+// comes of it is told as that one's, and what somebody else wrote there is not.
+type claim struct {
+	Setting
+	by string
 }
 
-func (f *Faults) asked() {
+func (f *Faults) claim(settings []Setting, by string) []*claim {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asking = f.asking[1:]
+	var out []*claim
+	for _, s := range settings {
+		out = append(out, &claim{s, by})
+	}
+	f.claims = append(f.claims, out...)
+	return out
+}
+
+func (f *Faults) release(claims []*claim) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.claims = slices.DeleteFunc(f.claims, func(c *claim) bool { return slices.Contains(claims, c) })
+}
+
+// author is who began or ended a fault that the ConfigMap says is set to s, or is not
+// set any more. The caller holds f.mu.
+func (f *Faults) author(s Setting, ended bool) string {
+	for _, c := range f.claims {
+		same := c.Name == s.Name && c.Target == s.Target
+		switch {
+		case ended && (same && c.Amount != s.Amount || c.Name == s.Name && c.Target == "" && c.Off()),
+			!ended && same && c.Amount == s.Amount:
+			return c.by
+		}
+	}
+	return byConfigMap
 }
 
 // Publish makes the ConfigMap, with what is in force.
@@ -144,7 +170,7 @@ func (f *Faults) Follow(ctx context.Context, client kubernetes.Interface) error 
 	informer := factory.Core().V1().ConfigMaps().Informer()
 	take := func(obj any) {
 		if cm, ok := obj.(*corev1.ConfigMap); ok {
-			f.take(cm, byConfigMap)
+			f.take(cm)
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -157,7 +183,7 @@ func (f *Faults) Follow(ctx context.Context, client kubernetes.Interface) error 
 			if cm, ok := obj.(*corev1.ConfigMap); ok {
 				gone := cm.DeepCopy()
 				gone.Data = nil
-				f.take(gone, byConfigMap)
+				f.take(gone)
 			}
 		},
 	})
@@ -172,7 +198,7 @@ func (f *Faults) Follow(ctx context.Context, client kubernetes.Interface) error 
 
 // take puts in force what the ConfigMap says, unless a later one was taken already.
 // What is wrong in it is told and left out.
-func (f *Faults) take(cm *corev1.ConfigMap, by string) {
+func (f *Faults) take(cm *corev1.ConfigMap) {
 	version, _ := strconv.ParseUint(cm.ResourceVersion, 10, 64) // the lab's are numbers
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,19 +206,16 @@ func (f *Faults) take(cm *corev1.ConfigMap, by string) {
 		return
 	}
 	f.version = version
-	if by == byConfigMap && len(f.asking) > 0 {
-		by = f.asking[0]
-	}
 	settings, wrong := FromData(cm.Data)
 	settings = slices.DeleteFunc(settings, func(s Setting) bool {
 		err := f.Check(s)
 		wrong = errors.Join(wrong, err)
 		return err != nil
 	})
-	f.replace(settings, by)
+	f.replace(settings, f.author)
 	if wrong != nil {
 		text := strings.ReplaceAll(wrong.Error(), "\n", "; ")
-		f.tell(f.o.Clock.Now(), &collect.Fault{Refused: text, By: by})
+		f.tell(f.o.Clock.Now(), &collect.Fault{Refused: text, By: byConfigMap})
 	}
 }
 

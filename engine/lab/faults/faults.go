@@ -82,7 +82,7 @@ type Faults struct {
 	sink    collect.Sink // nil before Begin
 	waiting []collect.Event
 	version uint64   // of the ConfigMap that was applied last
-	asking  []string // who is writing the ConfigMap now, oldest first
+	claims  []*claim // what this program is writing into it, oldest first
 }
 
 // New returns Faults of which none is in force.
@@ -110,7 +110,7 @@ func (f *Faults) Begin(sink collect.Sink) {
 func (f *Faults) End() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.replace(nil, "the lab's end")
+	f.replace(nil, just("the lab's end"))
 }
 
 // Check says what is wrong with a setting here, nil for nothing: a node that is not
@@ -154,7 +154,7 @@ func (f *Faults) Change(settings []Setting, by string) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.replace(merge(f.settings(), settings), by)
+	f.replace(merge(f.settings(), settings), just(by))
 	return nil
 }
 
@@ -197,9 +197,12 @@ func (f *Faults) List() (out []Active) {
 // Changed is closed when other faults are in force than now.
 func (f *Faults) Changed() <-chan struct{} { return f.state.Load().over }
 
+// just says that one did it all.
+func just(by string) func(Setting, bool) string { return func(Setting, bool) string { return by } }
+
 // replace puts exactly these in force, which are known to be right, and tells what
-// began and what ended. The caller holds f.mu.
-func (f *Faults) replace(settings []Setting, by string) {
+// began and what ended, and by whom. The caller holds f.mu.
+func (f *Faults) replace(settings []Setting, by func(s Setting, ended bool) string) {
 	old := f.state.Load()
 	left := map[string]*term{}
 	for _, terms := range old.terms {
@@ -214,7 +217,7 @@ func (f *Faults) replace(settings []Setting, by string) {
 		t := left[s.String()]
 		delete(left, s.String())
 		if t == nil {
-			t = newTerm(Active{Setting: s, Since: now, By: by})
+			t = newTerm(Active{Setting: s, Since: now, By: by(s, false)})
 			began = append(began, t)
 		}
 		next[s.Name] = append(next[s.Name], t)
@@ -229,10 +232,10 @@ func (f *Faults) replace(settings []Setting, by string) {
 	close(old.over)
 	f.checkStreams()
 	for _, key := range slices.Sorted(maps.Keys(left)) {
-		f.tell(now, &collect.Fault{Name: left[key].Name, Amount: left[key].Amount, Target: left[key].Target, Ended: true, By: by})
+		f.tell(now, &collect.Fault{Name: left[key].Name, Amount: left[key].Amount, Target: left[key].Target, Ended: true, By: by(left[key].Setting, true)})
 	}
 	for _, t := range began {
-		f.tell(now, &collect.Fault{Name: t.Name, Amount: t.Amount, Target: t.Target, By: by})
+		f.tell(now, &collect.Fault{Name: t.Name, Amount: t.Amount, Target: t.Target, By: t.By})
 	}
 }
 

@@ -139,8 +139,8 @@ func TestTheConfigMapHoldsWhatIsSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		f, g := New(Options{OwnPlane: true}), New(Options{OwnPlane: true})
-		f.replace(want, "")
-		g.replace(got, "")
+		f.replace(want, just(""))
+		g.replace(got, just(""))
 		a, b := f.List(), g.List()
 		if len(a) != len(want) || len(b) != len(a) {
 			t.Fatalf("%v became %v", a, b)
@@ -265,7 +265,7 @@ func TestWhatIsWrongInTheConfigMapIsToldAndLeftOut(t *testing.T) {
 	if err := f.CheckConfigMap(cm); err == nil || !strings.Contains(err.Error(), "nonsense") || !strings.Contains(err.Error(), "node-9") {
 		t.Errorf("checked: %v", err)
 	}
-	f.take(cm, byConfigMap)
+	f.take(cm)
 	if list := f.List(); len(list) != 1 || list[0].String() != "sync-delay=1s@node-1" || list[0].By != byConfigMap {
 		t.Errorf("in force: %v", list)
 	}
@@ -274,7 +274,7 @@ func TestWhatIsWrongInTheConfigMapIsToldAndLeftOut(t *testing.T) {
 	}
 	old := newConfigMap(nil)
 	old.ResourceVersion = "6"
-	f.take(old, byConfigMap)
+	f.take(old)
 	if len(f.List()) != 1 {
 		t.Error("an older ConfigMap took the place of a newer one")
 	}
