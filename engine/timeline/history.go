@@ -283,6 +283,9 @@ func (in *Instant) judge(h *history) {
 			}
 		}
 	}
+	if p := in.Slices; in.State == Converged && p != nil && !p.Seen && p.Knowledge != Blind {
+		in.State = Unknown
+	}
 	sortDifferences(in.Differences)
 }
 
