@@ -11,6 +11,8 @@ import (
 // lab is meant to take.
 const labGCPercent = 60
 
+// A replay, which has nothing else to spare, is set to the same.
+
 // spareMemory sets that, unless GOGC asks for something else.
 func spareMemory() {
 	if os.Getenv("GOGC") == "" {

@@ -19,8 +19,9 @@ import (
 // played in some hundredths of a second.
 const checkpointEvery = 2_000
 
-// overhead is how many bytes checkpoints may take for each byte of events.
-const overhead = 2
+// overhead is how many bytes checkpoints may take for each byte of events, which are a
+// twentieth of their lines: whoever moves in a recording does not want to wait.
+const overhead = 4
 
 // compactBytes closes a frame: what is damaged or cut off costs no more than that.
 const compactBytes = 128 << 10
