@@ -100,14 +100,20 @@ func Marshal(e Event) ([]byte, error) {
 	if bytes.Equal(data, []byte("{}")) {
 		data = nil
 	}
-	w := wire{Seq: e.Seq, At: e.At.UTC(), Source: e.Source, Type: e.Payload.Type(), Op: e.Op, UID: e.UID, RV: e.ResourceVersion, Data: data}
+	w := wire{Seq: e.Seq, At: e.At.UTC(), Source: e.Source, Type: e.Payload.Type(), Op: e.Op, UID: e.UID, RV: e.ResourceVersion}
 	if !e.NotBefore.IsZero() {
 		w.NotBefore = e.NotBefore.UTC()
 	}
 	if e.Object != (ObjectKey{}) {
 		w.Object = &e.Object
 	}
-	return json.Marshal(w)
+	line, err := json.Marshal(w)
+	if err != nil || data == nil {
+		return line, err
+	}
+	// The data goes last and is as it is to be; as a part of w it would be read and
+	// written once more.
+	return append(append(append(line[:len(line)-1], `,"data":`...), data...), '}'), nil
 }
 
 // Unmarshal decodes one line. Unknown fields are ignored; an unknown payload
