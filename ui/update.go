@@ -144,11 +144,15 @@ func (m *Model) tick(t tickMsg) {
 	}
 	m.ticking = false
 	if m.interval() > 0 {
+		drawn := m.now
 		m.advance()
-		if m.busy == 0 && m.now.Sub(m.saidAt) > saidFor {
-			m.said = ""
+		if m.busy == 0 && m.said != "" && m.now.Sub(m.saidAt) > saidFor {
+			m.said, m.dirty = "", true
 		}
-		m.dirty = true
+		// Snapshots that come one after the other move the picture already.
+		if d := m.now.Sub(drawn); m.every >= time.Second || d >= m.every {
+			m.dirty = true
+		}
 	}
 }
 
