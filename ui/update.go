@@ -73,9 +73,8 @@ func (m *Model) snapshot(s *timeline.Snapshot) tea.Cmd {
 	first := m.snap == nil
 	m.snap = s
 	m.openOnly()
-	shape := shapeOf(s)
-	if first || shape != m.shape || m.recorded() {
-		m.shape, m.dirty = shape, true
+	if changed := m.shape.changes(s); first || changed || m.recorded() {
+		m.dirty = true
 	}
 	if m.feed == nil {
 		return nil
