@@ -25,7 +25,7 @@ type Model struct {
 	mouse bool
 
 	snap  *timeline.Snapshot
-	shape uint64 // of what the last frame showed
+	shape shape
 	now   time.Time
 	ended bool
 	focus view.Focus
@@ -226,72 +226,4 @@ func (l *look) theme() *theme.Theme {
 		return &theme.Light
 	}
 	return &theme.Dark
-}
-
-// shapeOf sums up what would look different in a snapshot, time aside, so that
-// one that only moves time need not be drawn at once.
-func shapeOf(s *timeline.Snapshot) uint64 {
-	h := uint64(14695981039346656037)
-	add := func(n int) { h = (h ^ uint64(n)) * 1099511628211 }
-	text := func(t string) {
-		for i := 0; i < len(t); i++ {
-			add(int(t[i]))
-		}
-	}
-	plane := func(p *timeline.Plane) {
-		if p == nil {
-			return
-		}
-		add(len(p.Changes))
-		if n := len(p.Changes); n > 0 {
-			c := p.Changes[n-1]
-			add(int(c.At.UnixNano()))
-			add(c.Have)
-			add(c.Missing + 1000*c.Stale)
-		}
-		if p.Past != nil {
-			add(len(p.Past.Changes))
-			add(int(p.Past.Changes[len(p.Past.Changes)-1].At.UnixNano()))
-		}
-	}
-	add(len(s.Services))
-	for _, v := range s.Services {
-		text(v.Name)
-		text(string(v.State))
-		add(len(v.Differences))
-		add(len(v.Paths))
-		add(len(v.Wanted))
-		add(len(v.Episodes))
-		add(len(v.Marks))
-		add(len(v.Coverage.Blind) + 1000*len(v.Coverage.Gap))
-		for i := range v.Pods {
-			add(len(v.Pods[i].Changes))
-		}
-		plane(v.Slices)
-		plane(v.Endpoints)
-		stamp := v.Rules.Stamp()
-		add(int(stamp))
-		if stamp == 0 {
-			for _, p := range v.Rules.All() {
-				plane(p)
-			}
-		}
-	}
-	for i := range s.Nodes {
-		add(int(s.Nodes[i].Generation))
-		text(string(s.Nodes[i].Rules))
-		if s.Nodes[i].Ready {
-			add(1)
-		}
-	}
-	add(len(s.Gaps))
-	add(len(s.Marks))
-	add(s.Dropped)
-	for i := range s.Sources {
-		text(string(s.Sources[i].State))
-	}
-	if s.Watermark.IsZero() {
-		add(1)
-	}
-	return h
 }

@@ -73,9 +73,8 @@ func (m *Model) snapshot(s *timeline.Snapshot) tea.Cmd {
 	first := m.snap == nil
 	m.snap = s
 	m.openOnly()
-	shape := shapeOf(s)
-	if first || shape != m.shape || m.recorded() {
-		m.shape, m.dirty = shape, true
+	if changed := m.shape.changes(s); first || changed || m.recorded() {
+		m.dirty = true
 	}
 	if m.feed == nil {
 		return nil
@@ -144,11 +143,15 @@ func (m *Model) tick(t tickMsg) {
 	}
 	m.ticking = false
 	if m.interval() > 0 {
+		drawn := m.now
 		m.advance()
-		if m.busy == 0 && m.now.Sub(m.saidAt) > saidFor {
-			m.said = ""
+		if m.busy == 0 && m.said != "" && m.now.Sub(m.saidAt) > saidFor {
+			m.said, m.dirty = "", true
 		}
-		m.dirty = true
+		// Snapshots that come one after the other move the picture already.
+		if d := m.now.Sub(drawn); m.every >= time.Second || d >= m.every {
+			m.dirty = true
+		}
 	}
 }
 

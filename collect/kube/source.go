@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,19 +131,35 @@ func scopes(r *resource, namespaces []string) []string {
 // ourConfig is a copy of cfg with what every connection of kconverge has:
 // protobuf, no throttling on this side (nothing here asks in a loop without a
 // pause of its own), no time limit on watches, and no warnings on standard
-// error: reading v1 Endpoints alone gives one.
+// error: reading v1 Endpoints alone gives one. What comes from this machine is not
+// compressed: a server that lists within a watch packs each of its events by itself.
 func ourConfig(cfg *rest.Config, userAgent string) *rest.Config {
 	c := rest.CopyConfig(cfg)
 	c.ContentType = "application/vnd.kubernetes.protobuf"
 	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	c.QPS, c.Burst, c.RateLimiter = -1, 0, nil
 	c.Timeout = 0
+	c.DisableCompression = c.DisableCompression || loopback(c.Host)
 	c.WarningHandler, c.WarningHandlerWithContext = rest.NoWarnings{}, nil
 	c.UserAgent = userAgent
 	if c.UserAgent == "" {
 		c.UserAgent = fmt.Sprintf("kconverge (%s/%s)", runtime.GOOS, runtime.GOARCH)
 	}
 	return c
+}
+
+// loopback tells whether a server, given by its URL or host and port, is on this
+// machine, by its address or the one name that always means it.
+func loopback(server string) bool {
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		server = u.Host
+	}
+	host, _, err := net.SplitHostPort(server)
+	if err != nil {
+		host = strings.Trim(server, "[]")
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // Name implements collect.Source.

@@ -155,9 +155,8 @@ func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 		count.at = first
 		out = append(out, count)
 	}
-	// Not a stable sort, which takes several times as long: what is equal here
-	// keeps its order by its place.
-	slices.SortFunc(changes, func(a, b change) int {
+	// What is equal here keeps its order by its place.
+	sortByTime(changes, func(c *change) int64 { return c.at }, func(a, b change) int {
 		if a.at != b.at {
 			return cmp.Compare(a.at, b.at)
 		}
@@ -173,6 +172,43 @@ func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 		out = append(out, count)
 	}
 	return out
+}
+
+// sortByTime sorts what is spread over some time: it is dealt out by its time first, so
+// that only a few at a time are compared. The order has to begin with the time.
+func sortByTime[T any](list []T, at func(*T) int64, order func(a, b T) int) {
+	const each = 4 // in a part, on average
+	parts := int64(len(list) / each)
+	if parts < 2 {
+		slices.SortFunc(list, order)
+		return
+	}
+	first, last := at(&list[0]), at(&list[0])
+	for i := range list {
+		first, last = min(first, at(&list[i])), max(last, at(&list[i]))
+	}
+	width := (last-first)/parts + 1
+	ends := make([]int, parts)
+	for i := range list {
+		ends[(at(&list[i])-first)/width]++
+	}
+	for i := 1; i < len(ends); i++ {
+		ends[i] += ends[i-1]
+	}
+	dealt := make([]T, len(list))
+	for i := len(list) - 1; i >= 0; i-- {
+		k := (at(&list[i]) - first) / width
+		ends[k]--
+		dealt[ends[k]] = list[i]
+	}
+	for i, from := range ends { // which are where the parts begin now
+		to := len(dealt)
+		if i+1 < len(ends) {
+			to = ends[i+1]
+		}
+		slices.SortFunc(dealt[from:to], order)
+	}
+	copy(list, dealt)
 }
 
 // slowest are the planes that differed longest within the window.

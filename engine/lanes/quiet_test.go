@@ -1,9 +1,11 @@
 package lanes
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,6 +92,25 @@ func TestALaneOfManyChangesShowsAllOfThem(t *testing.T) {
 		}
 		if fmt.Sprint(got.Texts) != fmt.Sprint(want.Texts) {
 			t.Fatalf("%d: texts\n%v\nbut of all changes\n%v", n, got.Texts, want.Texts)
+		}
+	}
+}
+
+func TestWhatIsDealtOutByTimeIsSorted(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	type x struct{ at, n int64 }
+	order := func(a, b x) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n)) }
+	for range 500 {
+		list := make([]x, r.IntN(300))
+		width := []int64{1, 5, 1000, 1 << 40}[r.IntN(4)]
+		for i := range list {
+			list[i] = x{r.Int64N(width) - width/2, r.Int64N(4)}
+		}
+		want := slices.Clone(list)
+		slices.SortFunc(want, order)
+		sortByTime(list, func(c *x) int64 { return c.at }, order)
+		if !slices.Equal(list, want) {
+			t.Fatalf("%v\nbut\n%v", list, want)
 		}
 	}
 }

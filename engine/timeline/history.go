@@ -216,22 +216,19 @@ func (p *Plane) instant(t time.Time, members bool) *PlaneInstant {
 // memberAt is a member's state at t, since when it differs without a break, and
 // since when nothing answers behind it.
 func memberAt(changes []MemberChange, t time.Time) (now MemberChange, since, stopped time.Time) {
-	for _, c := range changes {
-		if c.At.After(t) {
-			break
-		}
-		switch now = c; {
-		case c.Agrees:
-			since = time.Time{}
-		case since.IsZero():
-			since = c.At
-		}
-		switch {
-		case !c.Stopped:
-			stopped = time.Time{}
-		case stopped.IsZero():
-			stopped = c.At
-		}
+	n := len(changes)
+	for n > 0 && changes[n-1].At.After(t) { // most ask for a moment near the end
+		n--
+	}
+	if n == 0 {
+		return now, since, stopped
+	}
+	now = changes[n-1]
+	for i := n - 1; i >= 0 && !changes[i].Agrees; i-- {
+		since = changes[i].At
+	}
+	for i := n - 1; i >= 0 && changes[i].Stopped; i-- {
+		stopped = changes[i].At
 	}
 	return now, since, stopped
 }

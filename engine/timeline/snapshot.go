@@ -180,9 +180,10 @@ func (p *plane) viewNow(m *Model) *Plane {
 	return v
 }
 
-// withGaps draws the gaps over a plane's changes.
+// withGaps draws the gaps over a plane's changes. Without any they are the same, not
+// written anew: a busy plane has very many.
 func withGaps(out []PlaneChange, gaps []*Gap, id PlaneID) []PlaneChange {
-	if len(out) == 0 {
+	if !slices.ContainsFunc(gaps, func(g *Gap) bool { return gapConcerns(g.Source, id) }) && !repeats(out) {
 		return out
 	}
 	for _, g := range gaps {
@@ -195,6 +196,20 @@ func withGaps(out []PlaneChange, gaps []*Gap, id PlaneID) []PlaneChange {
 		b.At = a.At
 		return a == b
 	})
+}
+
+// repeats tells that a change is, but for its time, the one before it.
+func repeats(changes []PlaneChange) bool {
+	for i := 1; i < len(changes); i++ {
+		a, b := &changes[i-1], &changes[i]
+		if a.Have == b.Have && a.Want == b.Want && a.Note == b.Note {
+			x := *b
+			if x.At = a.At; x == *a {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // overlay marks [from, to) as a gap; a zero to means that it is still open.

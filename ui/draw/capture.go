@@ -16,6 +16,7 @@ type Cells interface {
 func Capture(from Cells, w, h int, t *theme.Theme) *Screen {
 	s := NewScreen(w, h, t, &Unicode)
 	for y := range s.Height() {
+		s.wide[y] = true // or else of styles that no role has
 		for x := range s.Width() {
 			if c := from.CellAt(x, y); c != nil && c.Width > 0 {
 				s.buf.Line(y).Set(x, c.Clone())

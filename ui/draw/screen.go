@@ -22,15 +22,22 @@ type Screen struct {
 	Glyphs *Glyphs
 	buf    *uv.Buffer
 	blank  uv.Line
-	styles [32]uv.Style // by role
+	styles [len(theme.Theme{}.Styles)]uv.Style // by role
+	roles  []theme.Role                        // by cell, of lines without wide characters
+	wide   []bool                              // which lines have, or had, some
+	turns  [len(theme.Theme{}.Styles) + 1][len(theme.Theme{}.Styles) + 1]turn
+	// rendered is how long the last frame was.
+	rendered int
 }
 
 // NewScreen makes a blank screen of w by h cells.
 func NewScreen(w, h int, t *theme.Theme, g *Glyphs) *Screen {
-	s := &Screen{Theme: t, Glyphs: g, buf: uv.NewBuffer(max(w, 1), max(h, 1)), blank: uv.NewLine(max(w, 1))}
+	w, h = max(w, 1), max(h, 1)
+	s := &Screen{Theme: t, Glyphs: g, buf: uv.NewBuffer(w, h), blank: uv.NewLine(w), roles: make([]theme.Role, w*h), wide: make([]bool, h)}
 	for r := range t.Styles {
 		s.styles[r] = toUV(t.Styles[r])
 	}
+	s.Reset()
 	return s
 }
 
@@ -38,6 +45,10 @@ func NewScreen(w, h int, t *theme.Theme, g *Glyphs) *Screen {
 func (s *Screen) Reset() {
 	for _, l := range s.buf.Lines {
 		copy(l, s.blank)
+	}
+	clear(s.wide)
+	for i := range s.roles {
+		s.roles[i] = noRole
 	}
 }
 
@@ -71,8 +82,10 @@ func (s *Screen) put(x, y int, gr string, w int, role theme.Role) {
 	c := uv.Cell{Content: gr, Width: w, Style: s.styles[role]}
 	if w == 1 && line[x].Width == 1 {
 		line[x] = c
+		s.roles[y*len(line)+x] = role
 		return
 	}
+	s.wide[y] = true
 	line.Set(x, &c) // takes care of halves of wide characters
 }
 
@@ -177,9 +190,6 @@ func (s *Screen) At(x, y int) (string, int, theme.Style) {
 		Invert: c.Style.Attrs&uv.AttrReverse != 0, Underline: c.Style.Underline != uv.UnderlineNone,
 	}
 }
-
-// Render gives the frame with its escape sequences, lines separated by "\n".
-func (s *Screen) Render() string { return uv.TrimSpace(s.buf.Render()) }
 
 // String gives the frame as plain text.
 func (s *Screen) String() string { return uv.TrimSpace(s.buf.String()) }
