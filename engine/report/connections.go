@@ -23,7 +23,7 @@ type Connections struct {
 	// Pods is by how many pods they were answered.
 	Pods int `json:"pods"`
 	// Why counts the failures by their reason: "risk" (in the risk window of a pod that
-	// went), "unready", "no endpoints", "unexplained".
+	// went), "unready", "no endpoints", "silent node", "unexplained".
 	Why      map[string]int      `json:"why,omitempty"`
 	Failures []ConnectionFailure `json:"failures"`
 }
@@ -42,7 +42,7 @@ type ConnectionFailure struct {
 // maxFailures bounds the failures that are listed one by one; all are counted.
 const maxFailures = 1000
 
-func connections(svc *timeline.Service) *Connections {
+func connections(svc *timeline.Service, nodes []timeline.Node) *Connections {
 	if len(svc.Connections) == 0 && len(svc.Failures) == 0 {
 		return nil
 	}
@@ -60,7 +60,7 @@ func connections(svc *timeline.Service) *Connections {
 	out.Pods = len(pods)
 	for i := range svc.Failures {
 		f := &svc.Failures[i]
-		why := svc.ExplainFailure(f)
+		why := svc.ExplainFailure(f, nodes)
 		out.Failed++
 		out.Why[why.Kind]++
 		if len(out.Failures) < maxFailures {
@@ -77,6 +77,7 @@ var whyText = map[string]string{
 	timeline.FailureRisk:        "in the risk window of a pod that went",
 	timeline.FailureUnready:     "to a pod that was not ready",
 	timeline.FailureNoEndpoints: "while the node had no endpoint",
+	timeline.FailureSilent:      "to a pod on a node that may have been dead",
 	timeline.Unexplained:        "unexplained",
 }
 

@@ -204,7 +204,7 @@ func judgeConnections(s *timeline.Service, ct *court) (string, bool) {
 			continue
 		}
 		failed++
-		if s.ExplainFailure(f).Kind == timeline.Unexplained {
+		if s.ExplainFailure(f, ct.snap.Nodes).Kind == timeline.Unexplained {
 			unexplained++
 		}
 	}
