@@ -34,7 +34,9 @@ type ConnectionFailure struct {
 	Began  time.Time `json:"began"`
 	TookMS float64   `json:"took_ms"`
 	Result string    `json:"result"` // refused, timed out, reset, unreachable
-	Why    string    `json:"why"`
+	// Address is where it went: a ClusterIP and port, or the node's own and a NodePort.
+	Address string `json:"address"`
+	Why     string `json:"why"`
 	// Pods are those that it could have been sent to in vain.
 	Pods []string `json:"pods,omitempty"`
 }
@@ -65,7 +67,7 @@ func connections(svc *timeline.Service, nodes []timeline.Node) *Connections {
 		out.Why[why.Kind]++
 		if len(out.Failures) < maxFailures {
 			out.Failures = append(out.Failures, ConnectionFailure{
-				Node: f.Node, Began: f.Began.UTC(), TookMS: ms(f.Ended.Sub(f.Began)), Result: f.Result, Why: why.Kind, Pods: why.Pods,
+				Node: f.Node, Began: f.Began.UTC(), TookMS: ms(f.Ended.Sub(f.Began)), Result: f.Result, Address: f.Address.String(), Why: why.Kind, Pods: why.Pods,
 			})
 		}
 	}
