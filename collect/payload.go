@@ -240,12 +240,17 @@ func (*Endpoints) Type() string { return "endpoints" }
 
 // Node is what a Node says about itself.
 type Node struct {
-	Labels        map[string]string `json:"labels,omitempty"`
-	Zone          string            `json:"zone,omitempty"`
-	Addresses     []netip.Addr      `json:"addresses,omitempty"` // InternalIP
-	Ready         *Condition        `json:"ready,omitempty"`
-	Unschedulable bool              `json:"unschedulable,omitempty"`
-	Deletion      time.Time         `json:"deletion,omitzero"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Zone      string            `json:"zone,omitempty"`
+	Addresses []netip.Addr      `json:"addresses,omitempty"` // InternalIP
+	Ready     *Condition        `json:"ready,omitempty"`
+	// Heard is when the kubelet last posted its status, by its own clock, of a node
+	// whose readiness is Unknown because nothing was heard of it since. Between that
+	// and the marking it was last alive: its Lease, which says when, is not watched.
+	// Zero of others.
+	Heard         time.Time `json:"heard,omitzero"`
+	Unschedulable bool      `json:"unschedulable,omitempty"`
+	Deletion      time.Time `json:"deletion,omitzero"`
 	// ProxyMode is not in the API; it stays empty unless a source knows it.
 	ProxyMode string `json:"proxyMode,omitempty"`
 }

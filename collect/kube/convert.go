@@ -210,6 +210,9 @@ func ConvertNode(n *corev1.Node) *collect.Node {
 		if c.Type == corev1.NodeReady {
 			// "Unknown" (the kubelet is silent) counts as not ready.
 			out.Ready = &collect.Condition{Status: c.Status == corev1.ConditionTrue, Since: c.LastTransitionTime.Time, Reason: c.Reason}
+			if c.Status == corev1.ConditionUnknown { // of others it changes for nothing
+				out.Heard = c.LastHeartbeatTime.Time
+			}
 		}
 	}
 	return out

@@ -238,9 +238,9 @@ func TestConvertNodeWorkloadsAndEvents(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"topology.kubernetes.io/zone": "z"}, DeletionTimestamp: ptr.To(at(3))},
 		Spec:       corev1.NodeSpec{Unschedulable: true},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: "Hostname", Address: "n"}, {Type: "InternalIP", Address: "192.0.2.7"}},
-			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "Unknown", LastTransitionTime: at(2), Reason: "NodeStatusUnknown"}}}}),
+			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "Unknown", LastHeartbeatTime: at(1), LastTransitionTime: at(2), Reason: "NodeStatusUnknown"}}}}),
 		&collect.Node{Labels: map[string]string{"topology.kubernetes.io/zone": "z"}, Zone: "z", Addresses: addrs("192.0.2.7"),
-			Ready: &collect.Condition{Since: at(2).Time, Reason: "NodeStatusUnknown"}, Unschedulable: true, Deletion: at(3).Time})
+			Ready: &collect.Condition{Since: at(2).Time, Reason: "NodeStatusUnknown"}, Heard: at(1).Time, Unschedulable: true, Deletion: at(3).Time})
 	meta := metav1.ObjectMeta{Generation: 4, Annotations: map[string]string{"deployment.kubernetes.io/revision": "2"}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", "x": "y"}}}

@@ -40,7 +40,7 @@ func BuildBetween(s *timeline.Snapshot, keep func(*timeline.Service) bool, from,
 		v.Episodes = slices.DeleteFunc(v.Episodes, func(e Episode) bool { return !touches(e.Start, e.End) })
 		v.Rollouts = slices.DeleteFunc(v.Rollouts, func(t Together) bool { return !touches(t.From, t.To) })
 		if svc := s.Service(v.Namespace, v.Name); svc != nil {
-			v.Connections = connections(svc, func(from, to time.Time) bool { return touches(from, &to) })
+			v.Connections = connections(svc, s.Nodes, func(from, to time.Time) bool { return touches(from, &to) })
 			ids := make([]string, len(v.Paths))
 			for k := range v.Paths {
 				ids[k] = v.Paths[k].ID

@@ -81,7 +81,7 @@ func service(svc *timeline.Service, s *timeline.Snapshot) Service {
 	for i := range svc.Episodes {
 		out.Episodes = append(out.Episodes, episode(svc, &svc.Episodes[i], s.Now))
 	}
-	out.Connections = connections(svc, func(_, _ time.Time) bool { return true })
+	out.Connections = connections(svc, s.Nodes, func(_, _ time.Time) bool { return true })
 	out.Advice = advice(svc.Advice(svc.Paths))
 	out.Rollouts = together(svc.Together(s.First, s.Now), s.Now)
 	return out

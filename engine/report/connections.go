@@ -23,7 +23,7 @@ type Connections struct {
 	// Pods is by how many pods they were answered.
 	Pods int `json:"pods"`
 	// Why counts the failures by their reason: "risk" (in the risk window of a pod that
-	// went), "unready", "no endpoints", "unexplained".
+	// went), "unready", "no endpoints", "silent node", "unexplained".
 	Why      map[string]int      `json:"why,omitempty"`
 	Failures []ConnectionFailure `json:"failures"`
 }
@@ -34,7 +34,9 @@ type ConnectionFailure struct {
 	Began  time.Time `json:"began"`
 	TookMS float64   `json:"took_ms"`
 	Result string    `json:"result"` // refused, timed out, reset, unreachable
-	Why    string    `json:"why"`
+	// Address is where it went: a ClusterIP and port, or the node's own and a NodePort.
+	Address string `json:"address"`
+	Why     string `json:"why"`
 	// Pods are those that it could have been sent to in vain.
 	Pods []string `json:"pods,omitempty"`
 }
@@ -43,7 +45,7 @@ type ConnectionFailure struct {
 const maxFailures = 1000
 
 // connections counts those that touches says were under way in the time asked for.
-func connections(svc *timeline.Service, touches func(from, to time.Time) bool) *Connections {
+func connections(svc *timeline.Service, nodes []timeline.Node, touches func(from, to time.Time) bool) *Connections {
 	if len(svc.Connections) == 0 && len(svc.Failures) == 0 {
 		return nil
 	}
@@ -67,12 +69,12 @@ func connections(svc *timeline.Service, touches func(from, to time.Time) bool) *
 		if !touches(f.Began, f.Ended) {
 			continue
 		}
-		why := svc.ExplainFailure(f)
+		why := svc.ExplainFailure(f, nodes)
 		out.Failed++
 		out.Why[why.Kind]++
 		if len(out.Failures) < maxFailures {
 			out.Failures = append(out.Failures, ConnectionFailure{
-				Node: f.Node, Began: f.Began.UTC(), TookMS: ms(f.Ended.Sub(f.Began)), Result: f.Result, Why: why.Kind, Pods: why.Pods,
+				Node: f.Node, Began: f.Began.UTC(), TookMS: ms(f.Ended.Sub(f.Began)), Result: f.Result, Address: f.Address.String(), Why: why.Kind, Pods: why.Pods,
 			})
 		}
 	}
@@ -84,6 +86,7 @@ var whyText = map[string]string{
 	timeline.FailureRisk:        "in the risk window of a pod that went",
 	timeline.FailureUnready:     "to a pod that was not ready",
 	timeline.FailureNoEndpoints: "while the node had no endpoint",
+	timeline.FailureSilent:      "to a pod on a node that may have been dead",
 	timeline.Unexplained:        "unexplained",
 }
 

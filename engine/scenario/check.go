@@ -98,7 +98,8 @@ type PathsCheck struct {
 type LagCheck struct {
 	Of PathFilter `yaml:"of"`
 	// Hop is slice, endpoints, a node's name, or "nodes" for every node; or ready:
-	// from the start of the containers to readiness; or end: to the last arrival.
+	// from the start of the containers to readiness; or end: to the last arrival; or
+	// claimed: from when the origin was seen to when its object says that it was.
 	Hop string `yaml:"hop"`
 	// From is origin (the default), slice: since the slice had it, or created: since
 	// the pod was created.
@@ -268,5 +269,5 @@ func (c *Check) validate(marks []string) error {
 
 // isNode reports that a hop is a node's name.
 func isNode(hop string) bool {
-	return !slices.Contains([]string{"slice", "endpoints", "ready", "end", "nodes"}, hop)
+	return !slices.Contains([]string{"slice", "endpoints", "ready", "end", "claimed", "nodes"}, hop)
 }

@@ -98,6 +98,10 @@ func lags(p *timeline.Path, want *LagCheck, now time.Time) (out []lag) {
 		if a, b := p.Before.Started.At, p.Before.Ready.At; !a.IsZero() && !b.IsZero() {
 			out = append(out, lag{d: b.Sub(a)})
 		}
+	case "claimed":
+		if c := p.Origin.Claimed; !c.IsZero() {
+			out = append(out, lag{d: c.Sub(p.Origin.At)})
+		}
 	case "end":
 		if p.Status == timeline.StatusOpen {
 			out = append(out, lag{d: now.Sub(from), open: true})
@@ -204,7 +208,7 @@ func judgeConnections(s *timeline.Service, ct *court) (string, bool) {
 			continue
 		}
 		failed++
-		if s.ExplainFailure(f).Kind == timeline.Unexplained {
+		if s.ExplainFailure(f, ct.snap.Nodes).Kind == timeline.Unexplained {
 			unexplained++
 		}
 	}

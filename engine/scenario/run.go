@@ -41,8 +41,8 @@ type Options struct {
 	Control bool
 	// Tell is told everything that happens, in order; nil for nobody.
 	Tell func(Line)
-	// Next waits at the beginning of each chapter but the first until it may go on;
-	// nil goes on at once.
+	// Next waits at the beginning of each chapter but the first until it may go on, and
+	// at the end, so that the last words can be read; nil goes on at once.
 	Next func(ctx context.Context) error
 	// StopAtFirst ends the run with the first expectation that is not met.
 	StopAtFirst bool
@@ -138,7 +138,7 @@ func (p *player) play(ctx context.Context) (err error) {
 		p.say(s.About)
 	}
 	if s.Traffic > 0 {
-		if err := p.o.Lab.SetTraffic(ctx, by, s.Traffic); err != nil {
+		if err := p.traffic(ctx, s.Traffic); err != nil {
 			return err
 		}
 	}
@@ -152,10 +152,20 @@ func (p *player) play(ctx context.Context) (err error) {
 			return fmt.Errorf("line %d: %w", step.line, err)
 		}
 		if !goOn {
-			return nil
+			break
 		}
 	}
+	p.end(ctx)
 	return nil
+}
+
+// end leaves the last words standing until somebody has read them.
+func (p *player) end(ctx context.Context) {
+	if p.said == "" || p.o.Next == nil {
+		return
+	}
+	p.narrate(&collect.Narration{Text: p.said, Next: "the end", Waiting: true})
+	_ = p.o.Next(ctx) // whoever leaves has seen enough
 }
 
 // step takes one step; goOn is false when nothing that follows makes sense.
@@ -185,8 +195,7 @@ func (p *player) step(ctx context.Context, s *Step) (goOn bool, err error) {
 	case len(s.Clear) > 0:
 		return true, p.clear(ctx, s.Clear)
 	case s.Traffic != nil:
-		p.tell(LineDo, fmt.Sprintf("traffic %d/s", *s.Traffic), "")
-		return true, p.o.Lab.SetTraffic(ctx, by, *s.Traffic)
+		return true, p.traffic(ctx, *s.Traffic)
 	case s.Controller != nil:
 		p.tell(LineDo, "controller of "+s.Controller.Gate, "")
 		p.beside.Go(func() error { return p.client.control(p.besideCtx, s.Controller) })
@@ -308,6 +317,16 @@ func (p *player) fault(ctx context.Context, list List) error {
 		p.tell(LineDo, "fault "+text, "")
 	}
 	return p.o.Lab.SetFaults(ctx, by, texts...)
+}
+
+// traffic sets it. A scenario that is not about packets goes on where none flow.
+func (p *player) traffic(ctx context.Context, rate int) error {
+	if p.o.Lab.Refused() != nil {
+		p.tell(LineDo, "no traffic: the nodes are in memory, and no packets flow", "")
+		return nil
+	}
+	p.tell(LineDo, fmt.Sprintf("traffic %d/s", rate), "")
+	return p.o.Lab.SetTraffic(ctx, by, rate)
 }
 
 func (p *player) clear(ctx context.Context, list List) error {

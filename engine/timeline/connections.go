@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -76,6 +77,9 @@ const (
 	FailureUnready = "unready"
 	// FailureNoEndpoints: the node had nothing to send it to, and rejects it then.
 	FailureNoEndpoints = "no endpoints"
+	// FailureSilent: the node could send it to a pod on a node that may have been dead:
+	// nothing had been heard of that one when it was found to be silent.
+	FailureSilent = "silent node"
 	// Unexplained: by all that is known it should have been answered.
 	Unexplained = "unexplained"
 )
@@ -93,13 +97,15 @@ type Explanation struct {
 const failureSlack = 50 * time.Millisecond
 
 // ExplainFailure says why a connection to the Service failed, from what the node's rules
-// had and what the pods behind were while it was under way.
-func (s *Service) ExplainFailure(f *ConnectionFailure) Explanation {
+// had and what the pods behind and their nodes were while it was under way. nodes are
+// those of the same snapshot.
+func (s *Service) ExplainFailure(f *ConnectionFailure, nodes []Node) Explanation {
 	from, to := f.Began.Add(-failureSlack), f.Ended.Add(failureSlack)
 	p := s.Rules.Of(f.Node)
 	family := collect.FamilyOf(f.Address.Addr())
 	routed := routedSpans{}
 	var stopping, unready []string
+	var able []*Endpoint
 	for i := 0; p != nil && i < len(p.Members); i++ {
 		m := &p.Members[i]
 		if m.Endpoint.IP.IsValid() && m.Endpoint.Family != family {
@@ -109,9 +115,11 @@ func (s *Service) ExplainFailure(f *ConnectionFailure) Explanation {
 			routed = append(routed, x)
 			switch s.worst(&m.Endpoint, x) {
 			case PodTerminating, PodStopped, PodGone:
-				stopping = append(stopping, m.Endpoint.Pod)
+				stopping = also(stopping, m.Endpoint.Pod)
 			case PodUnready, PodStarting, PodPending:
-				unready = append(unready, m.Endpoint.Pod)
+				unready = also(unready, m.Endpoint.Pod)
+			default:
+				able = append(able, &m.Endpoint)
 			}
 		}
 	}
@@ -123,7 +131,59 @@ func (s *Service) ExplainFailure(f *ConnectionFailure) Explanation {
 	case len(unready) > 0:
 		return Explanation{FailureUnready, unready}
 	}
+	if pods := s.onSilent(f, able, nodes); len(pods) > 0 {
+		return Explanation{FailureSilent, pods}
+	}
 	return Explanation{Kind: Unexplained}
+}
+
+// also adds a name that is not there yet.
+func also(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
+}
+
+// onSilent are the pods, of those that a failed connection may have been sent to, on
+// nodes that may have been dead then. A dead node refuses nothing and resets nothing,
+// and one that answered somebody later was alive.
+func (s *Service) onSilent(f *ConnectionFailure, able []*Endpoint, nodes []Node) (pods []string) {
+	if f.Result != collect.ConnectionTimedOut && f.Result != collect.ConnectionUnreachable {
+		return nil
+	}
+	for _, e := range able {
+		i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == e.Node && e.Node != "" })
+		if i < 0 {
+			continue
+		}
+		for _, x := range nodes[i].Silences {
+			ended := x.To.IsZero() || f.Began.Before(x.To)
+			if ended && f.Ended.After(x.From) && f.Ended.After(s.answered(nodes[i].Name, x.To)) {
+				pods = also(pods, e.Pod)
+				break
+			}
+		}
+	}
+	return pods
+}
+
+// answered is when a pod on the node last answered a connection before t, at the
+// least; a zero t is no limit.
+func (s *Service) answered(node string, t time.Time) (last time.Time) {
+	on := map[string]bool{}
+	for i := range s.Pods {
+		if s.Pods[i].Node == node {
+			on[s.Pods[i].UID] = true
+		}
+	}
+	for i := range s.Connections {
+		c := &s.Connections[i]
+		if c.From.After(last) && (t.IsZero() || c.From.Before(t)) && slices.ContainsFunc(c.Pods, func(uid string) bool { return on[uid] }) {
+			last = c.From
+		}
+	}
+	return last
 }
 
 // routedSpan is [from, to).

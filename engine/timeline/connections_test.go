@@ -42,7 +42,7 @@ func TestAFailedConnectionIsExplained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			svc := &Service{Pods: c.pods, Rules: PlanesOf(&Plane{ID: PlaneID{Kind: PlaneRules, Node: "n1"}, Members: c.members})}
 			f := &ConnectionFailure{Began: s(10), Ended: s(11), Node: "n1", Address: netip.MustParseAddrPort("10.96.0.1:80")}
-			if got := svc.ExplainFailure(f); got.Kind != c.want {
+			if got := svc.ExplainFailure(f, nil); got.Kind != c.want {
 				t.Errorf("%q of %v, want %q", got.Kind, got.Pods, c.want)
 			}
 		})

@@ -40,6 +40,7 @@ type node struct {
 	sync         *collect.SyncStep
 	agent        *collect.AgentState
 	proxy        *collect.ProxyState
+	silences     []Silence // snapshots share the list
 	syncFailed   time.Time // when a sync was last told to have failed
 	proxyStarted time.Time // the last process, as far as one told
 }
@@ -140,6 +141,7 @@ func (ch *change) onNode() {
 	if n.gone = (time.Time{}); existed && !n.exists {
 		n.gone = ch.at
 	}
+	n.listen(ch.at)
 	m.nodesDirty = true
 	if existed == n.exists && wasReady == n.ready() && zone == n.obj.Zone {
 		return
@@ -167,6 +169,20 @@ func (ch *change) onNode() {
 		}
 	}
 	ch.exclude(n.name)
+}
+
+// listen follows that nothing is heard of the node, or something again.
+func (n *node) listen(at time.Time) {
+	last := len(n.silences) - 1
+	open := last >= 0 && n.silences[last].To.IsZero()
+	silent := n.exists && !n.obj.Heard.IsZero()
+	switch {
+	case silent && !open:
+		n.silences = append(slices.Clip(n.silences), Silence{From: n.obj.Heard.Round(0).UTC()})
+	case !silent && open && n.exists:
+		n.silences = slices.Clone(n.silences)
+		n.silences[last].To = at
+	}
 }
 
 // exclude counts the node's planes in or out.
@@ -287,7 +303,7 @@ func (m *Model) nodeViews() []Node {
 	out := make([]Node, 0, len(m.nodes))
 	for _, name := range m.nodeNames {
 		n := m.nodes[name]
-		v := Node{Name: name, Exists: n.exists, Ready: n.ready(), Rules: m.ruleKnowledge(name), Generation: n.generation, Sync: n.sync, Agent: n.agent, Proxy: n.proxy, SyncFailed: n.syncFailed}
+		v := Node{Name: name, Exists: n.exists, Ready: n.ready(), Rules: m.ruleKnowledge(name), Generation: n.generation, Sync: n.sync, Agent: n.agent, Proxy: n.proxy, SyncFailed: n.syncFailed, Silences: n.silences}
 		if n.obj != nil {
 			v.Zone = n.obj.Zone
 			if r := n.obj.Ready; r != nil {

@@ -87,6 +87,16 @@ func section(s *Snapshot, name string) (string, error) {
 		for _, p := range svc.Paths {
 			printPath(&b, p)
 		}
+	case "failures":
+		for i := range svc.Failures {
+			f := &svc.Failures[i]
+			why := svc.ExplainFailure(f, s.Nodes)
+			fmt.Fprintf(&b, "%s to %s %s: %s", sinceEpoch(f.Began), sinceEpoch(f.Ended), f.Result, why.Kind)
+			if len(why.Pods) > 0 {
+				fmt.Fprintf(&b, " %s", strings.Join(why.Pods, " "))
+			}
+			b.WriteByte('\n')
+		}
 	case "official":
 		for _, p := range svc.Paths {
 			for _, h := range p.Rules {

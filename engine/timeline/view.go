@@ -213,7 +213,15 @@ type Node struct {
 	ReadySince time.Time
 	// SyncFailed is when a sync of its rules was last told to have failed.
 	SyncFailed time.Time
+	// Silences are when nothing was heard of its kubelet, oldest first.
+	Silences []Silence
 }
+
+// Silence is a time at whose end, or before it, a node was found to be silent: From its
+// kubelet's last word, by its own clock, until it was heard of again; To is zero until
+// then. It was alive for some of it: the last word comes every 5 minutes, and the Leases
+// that are renewed more often are not watched.
+type Silence struct{ From, To time.Time }
 
 // Gap is an interval in which a source was not watching or lost events.
 type Gap struct {

@@ -87,9 +87,9 @@ func (s *stream) meant(name string) *term {
 
 // check follows that other faults are in force: a watch that is to be dropped ends.
 func (s *stream) check() {
-	t := s.meant("watch-drop")
 	s.dropMu.Lock()
 	defer s.dropMu.Unlock()
+	t := s.meant("watch-drop") // within: of two at once the later answer counts
 	if s.drop != nil {
 		s.drop.Stop()
 		s.drop = nil

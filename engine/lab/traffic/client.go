@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -21,6 +22,8 @@ const answerWithin = 5 * time.Second
 // Node is a node to open connections from.
 type Node interface {
 	Name() string
+	// Addresses are the node's own, where its NodePorts are.
+	Addresses() []netip.Addr
 	// Dial connects from inside the node's network namespace.
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 }

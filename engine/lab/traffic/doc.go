@@ -1,7 +1,8 @@
 // Package traffic opens connections from inside each node of the lab to each Service,
-// through the node's own rules in the kernel, at a set rate, and tells what became of
-// them: in a collect.Connections for each node and Service port a second, and in a
-// collect.ConnectionFailed for each that failed.
+// at its ClusterIP and at its NodePort, through the node's own rules in the kernel, at a
+// set rate, and tells what became of them: in a collect.Connections for each node and
+// address of a Service port a second, and in a collect.ConnectionFailed for each that
+// failed.
 //
 // It knows a node by its name and a Dial into its network namespace. It may import
 // collect and client-go, and knows nothing of the rules, the pods or the model: which

@@ -11,7 +11,8 @@ import (
 	"github.com/kconverge/kconverge/collect"
 )
 
-// target is one TCP port of a Service at one of its ClusterIPs.
+// target is one TCP port of a Service at one of its ClusterIPs, or its NodePort at an
+// address of the node.
 type target struct {
 	namespace, service string
 	address            netip.AddrPort

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// MaxRate is the most connections a second from one node to one Service port.
+	// MaxRate is the most connections a second from one node to one Service port at one
+	// address.
 	MaxRate = 200
 	// underWay is how many connections of one node may be open at a time; others are
 	// skipped, and that is told.
@@ -41,7 +42,7 @@ type Options struct {
 	// While runs a node's part while the node is alive; nil runs it always.
 	While func(ctx context.Context, node string, run func(context.Context) error) error
 	// Rate is how many connections a second each node opens to each TCP port of each
-	// Service, 0 for none.
+	// Service, at each ClusterIP and at the NodePort of its own addresses; 0 for none.
 	Rate int
 }
 
@@ -170,7 +171,7 @@ func (t *Traffic) from(ctx context.Context, n Node, services listers.ServiceList
 				// A ticker drops what nobody waited for.
 				missed := max(0, int(t.o.Clock.Now().Sub(next)/period))
 				next = next.Add(time.Duration(missed+1) * period)
-				for _, to := range targets(services) {
+				for _, to := range targets(services, n.Addresses()) {
 					if missed > 0 {
 						counts.add(to, func(c *count) { c.skipped += missed })
 					}
@@ -214,8 +215,8 @@ func (t *Traffic) one(ctx context.Context, n Node, to target, counts *tally, fai
 	}}
 }
 
-// targets are what there is to connect to now.
-func targets(services listers.ServiceLister) (out []target) {
+// targets are what there is to connect to now from a node with those addresses.
+func targets(services listers.ServiceLister, own []netip.Addr) (out []target) {
 	all, err := services.List(labels.Everything())
 	if err != nil {
 		return nil // an indexer cannot fail
@@ -226,9 +227,18 @@ func targets(services listers.ServiceLister) (out []target) {
 			if err != nil { // headless
 				continue
 			}
+			add := func(addr netip.Addr, port int32) {
+				out = append(out, target{s.Namespace, s.Name, netip.AddrPortFrom(addr, uint16(port))})
+			}
 			for _, p := range s.Spec.Ports {
-				if p.Protocol == corev1.ProtocolTCP || p.Protocol == "" {
-					out = append(out, target{s.Namespace, s.Name, netip.AddrPortFrom(addr, uint16(p.Port))})
+				if p.Protocol != corev1.ProtocolTCP && p.Protocol != "" {
+					continue
+				}
+				add(addr, p.Port)
+				for _, a := range own {
+					if p.NodePort != 0 && a.Is4() == addr.Is4() {
+						add(a, p.NodePort)
+					}
 				}
 			}
 		}

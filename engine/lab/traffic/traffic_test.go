@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,10 @@ type node struct {
 }
 
 func (*node) Name() string { return "node-1" }
+
+func (*node) Addresses() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("198.18.0.1"), netip.MustParseAddr("2001:2::1")}
+}
 
 func (n *node) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.asks.Store(address, true)
@@ -51,7 +56,7 @@ func TestConnectionsAreCountedByWhoAnswersAndFailuresAreToldOneByOne(t *testing.
 	n.to.Store(&there)
 	service := func(name, ip string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.ServiceSpec{
-			ClusterIPs: []string{ip}, Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 53, Protocol: corev1.ProtocolUDP}}}}
+			ClusterIPs: []string{ip}, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP}, {Port: 53, NodePort: 30053, Protocol: corev1.ProtocolUDP}}}}
 	}
 	events := make(chan collect.Event, 1000)
 	tr, err := traffic.New(traffic.Options{
@@ -95,9 +100,13 @@ func TestConnectionsAreCountedByWhoAnswersAndFailuresAreToldOneByOne(t *testing.
 		f, ok := e.Payload.(*collect.ConnectionFailed)
 		return ok && f.Result == collect.ConnectionRefused && !f.Began.After(e.At) && f.Address.String() == "10.96.0.1:80"
 	})
+	next("a refusal at the NodePort", func(e collect.Event) bool {
+		f, ok := e.Payload.(*collect.ConnectionFailed)
+		return ok && f.Result == collect.ConnectionRefused && f.Address.String() == "198.18.0.1:30080"
+	})
 	next("refusals in the count", func(e collect.Event) bool { c, ok := e.Payload.(*collect.Connections); return ok && c.Failed > 0 })
 	n.asks.Range(func(address, _ any) bool {
-		if address != "10.96.0.1:80" {
+		if address != "10.96.0.1:80" && address != "198.18.0.1:30080" {
 			t.Errorf("connected to %s", address)
 		}
 		return true

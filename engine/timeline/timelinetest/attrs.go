@@ -324,7 +324,7 @@ func nodeAttr(n *collect.Node, a string) {
 	k, v, _ := strings.Cut(a, "=")
 	switch k {
 	case "ready":
-		n.Ready = &collect.Condition{Status: true}
+		n.Ready, n.Heard = &collect.Condition{Status: true}, time.Time{}
 		if v != "" {
 			n.Ready.Since = Epoch.Add(dur(v))
 		}
@@ -333,6 +333,8 @@ func nodeAttr(n *collect.Node, a string) {
 		if v != "" {
 			n.Ready.Since = Epoch.Add(dur(v))
 		}
+	case "heard":
+		n.Heard = Epoch.Add(dur(v))
 	case "zone":
 		n.Zone = v
 	case "cordoned":

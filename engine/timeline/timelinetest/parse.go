@@ -180,6 +180,17 @@ func (sc *Scenario) event(f []string) collect.Event {
 		return collect.Event{Source: collect.RulesSource(f[1]), Payload: &collect.ClockBound{
 			Offset: dur(strings.TrimPrefix(f[2], "offset=")), Error: dur(strings.TrimPrefix(f[3], "error=")), How: "synchronised",
 		}}
+	case "failed":
+		return collect.Event{Source: collect.TrafficSource(f[1]), Object: collect.ObjectKey{Kind: "Service", Namespace: "default", Name: f[2]}, Payload: &collect.ConnectionFailed{
+			Node: f[1], Address: sc.front(f[2]), Began: Epoch.Add(dur(strings.TrimPrefix(f[3], "began="))), Result: strings.ReplaceAll(f[4], "-", " "),
+		}}
+	case "answered":
+		c := &collect.Connections{Node: f[1], Address: sc.front(f[2]), From: Epoch.Add(dur(strings.TrimPrefix(f[3], "from=")))}
+		for _, pod := range f[4:] {
+			c.OK++
+			c.Answered = append(c.Answered, collect.Answered{UID: sc.uid(pod), N: 1})
+		}
+		return collect.Event{Source: collect.TrafficSource(f[1]), Object: collect.ObjectKey{Kind: "Service", Namespace: "default", Name: f[2]}, Payload: c}
 	case "past":
 		return past(f[1], f[2:])
 	case "event":
@@ -244,6 +255,12 @@ func (sc *Scenario) object(op collect.Op, kind, name string, attrs []string) col
 		e.Payload = update(sc.loads, kind+name, fresh, attrs, loadAttr)
 	}
 	return e
+}
+
+// front is a Service's first port at its ClusterIP.
+func (sc *Scenario) front(service string) netip.AddrPort {
+	s := sc.services[service]
+	return netip.AddrPortFrom(s.ClusterIPs[0], uint16(s.Ports[0].Port))
 }
 
 func (sc *Scenario) uid(pod string) string { return cmp.Or(sc.uids[pod], "u-"+pod) }
