@@ -47,6 +47,7 @@ var bottlenecks = []struct {
 	{"queue of the reconciler", func(a *lanestest.Addition) { a.Queued = 4 * time.Second }, "waiting in the reconciler's queue"},
 	{"slow API", func(a *lanestest.Addition) { a.Write = 4 * time.Second }, "the API server's write of the slice"},
 	{"retries after 409", func(a *lanestest.Addition) { a.Conflicts = 4 }, "writing the slice again after 4 conflicts"},
+	{"failing reconciler", func(a *lanestest.Addition) { a.Retries = 3 }, "trying the slice again after 3 failed syncs"},
 	{"late slice, nobody tells why", func(a *lanestest.Addition) { a.Queued, a.Watched = 4*time.Second, true }, "writing the slice"},
 	{"one node's sync", func(a *lanestest.Addition) { a.Sync[1] = 4 * time.Second }, "n2's rule sync"},
 	{"one node's interval", func(a *lanestest.Addition) { a.Waited[2] = 4 * time.Second }, "n3's wait for the sync interval"},
@@ -95,6 +96,17 @@ func TestWhatIsUsualWasNotSlow(t *testing.T) {
 		if strings.Contains(rank, "Slower than") == want {
 			t.Errorf("%v times the usual: %q", times, rank)
 		}
+	}
+}
+
+// TestAHopThatIsNotUsualIsNamedInAUsualWhole: what the probe took less, the slice took
+// more.
+func TestAHopThatIsNotUsualIsNamedInAUsualWhole(t *testing.T) {
+	a := lanestest.UsualAddition()
+	a.Probe, a.Queued = a.Probe-150*time.Millisecond, a.Queued+200*time.Millisecond
+	first, _ := sentence(t, a)
+	if !strings.Contains(first, ": as is usual (0.60 s, n=6), but 0.21 s waiting in the reconciler's queue, where 8 ms is usual.") {
+		t.Errorf("%q", first)
 	}
 }
 

@@ -29,6 +29,9 @@ func (w *Waterfall) Sentences() []string {
 	switch {
 	case p.Status == timeline.StatusSuperseded:
 		first += ": superseded by an opposite change."
+	case w.usualWhole() > 0 && w.unusualHop() != nil:
+		b := w.unusualHop()
+		first += ": as is usual (" + Duration(w.usualWhole()) + ", n=" + strconv.Itoa(len(w.wholes())) + "), but " + Duration(b.Took) + " " + w.hopText(b) + ", where " + Duration(b.Usual) + " is usual."
 	case w.usualWhole() > 0:
 		first += ": nothing was slow, " + Duration(w.usualWhole()) + " is usual (n=" + strconv.Itoa(len(w.wholes())) + ")."
 	case len(parts) == 0 || parts[0].share < 40:
@@ -130,8 +133,10 @@ func (w *Waterfall) hopText(b *Bar) string {
 func (w *Waterfall) sliceText(took time.Duration) string {
 	d := w.written()
 	switch {
-	case d.conflicts > 0 && d.queued+d.writing < took*3/4:
+	case d.conflicts >= max(1, d.retries) && d.queued+d.writing < took*3/4:
 		return "writing the slice again after " + Plural(d.conflicts, "conflict")
+	case d.retries > 0 && d.queued+d.writing < took*3/4:
+		return "trying the slice again after " + Plural(d.retries, "failed sync")
 	case d.queued >= took/2 && d.queued > d.writing:
 		return "waiting in the reconciler's queue"
 	case d.writing >= took/2:
@@ -191,6 +196,21 @@ func (w *Waterfall) usualWhole() time.Duration {
 		return d
 	}
 	return 0
+}
+
+// unusualHop is the hop on the way that took much longer than usual although the whole did
+// not, nil without one: more than 1.5 times as long, by a fifth of the whole.
+func (w *Waterfall) unusualHop() (most *Bar) {
+	for i := range w.Bars {
+		b := &w.Bars[i]
+		if b.Depth > 0 || b.Kind == BarAfter || b.UsualN < usualEnough || float64(b.Took) <= usualTimes*float64(b.Usual) || (b.Took-b.Usual)*5 < w.Total {
+			continue
+		}
+		if most == nil || b.Took-b.Usual > most.Took-most.Usual {
+			most = b
+		}
+	}
+	return most
 }
 
 // Rank says how the whole compares with the others, where it was not usual; else it is

@@ -14,13 +14,15 @@ import (
 const markSlack = 20 * time.Millisecond
 
 // written is what the embedded reconciler told of a change until its slice was seen:
-// waits in its queue, writes, and how many of them met another writer. All is zero in
-// a cluster that is only watched.
+// waits in its queue, writes, how many syncs met another writer or failed otherwise, and
+// how long it was until they were tried again. All is zero in a cluster that is only
+// watched.
 type written struct {
-	began           bool // a wait in the queue was told of
-	queued, writing time.Duration
-	tries           int
-	conflicts       int
+	began              bool // a wait in the queue was told of
+	queued, writing    time.Duration
+	tries              int
+	conflicts, retries int
+	again              time.Duration
 }
 
 // applied is what a node's embedded rule sync told of a change, from the slice to the
@@ -67,6 +69,9 @@ func (d written) note() string {
 	if d.tries > 1 {
 		tries = strconv.Itoa(d.tries) + " tries"
 	}
+	if d.again >= 10*time.Millisecond {
+		tries += " with " + Duration(d.again) + " between"
+	}
 	t := "write " + Duration(d.writing) + ", " + tries
 	if d.began {
 		t = "queue " + Duration(d.queued) + ", " + t
@@ -108,21 +113,40 @@ func (w *Waterfall) written() (d written) {
 		until = w.To
 	}
 	marks := w.marksFrom(p.Origin.At, until.Add(markSlack))
-	for _, m := range marks[:lastWrite(marks, until)] {
+	marks = marks[:lastWrite(marks, until)]
+	// Of what had begun before the change only the rest is a part of it.
+	since := func(at time.Time, took time.Duration) time.Duration { return min(took, at.Sub(p.Origin.At)) }
+	var failed time.Time // when the last sync failed that was not tried again yet
+	for i, m := range marks {
 		s, ok := m.Step.(*collect.ReconcileStep)
 		if !ok || s.Controller != "endpointslice" {
 			continue
 		}
 		switch s.Step {
 		case "started":
-			d.queued, d.began = d.queued+s.Took, true
+			d.queued, d.began = d.queued+since(m.At, s.Took), true
+			if !failed.IsZero() {
+				d.again += max(0, m.At.Sub(failed)-s.Took)
+				failed = time.Time{}
+			}
 		case "wrote":
-			d.writing += s.Took
+			if i < len(marks)-1 && m.At.Add(-s.Took).Before(p.Origin.At) {
+				continue // it had begun before, and wrote nothing of the change
+			}
+			d.writing += since(m.At, s.Took)
 			d.tries++
 		case "conflict":
 			d.conflicts++
 			d.tries++
+			failed = m.At
+		case "retry", "dropped":
+			d.retries++
+			d.tries++
+			failed = m.At
 		}
+	}
+	if !failed.IsZero() && until.After(failed) {
+		d.again += until.Sub(failed)
 	}
 	return d
 }
@@ -185,7 +209,10 @@ func (w *Waterfall) applied(h *timeline.Hop) (d applied) {
 	if began.Before(heard) {
 		began = until // none has begun since
 	}
-	d.waited, d.syncing = began.Sub(heard), max(0, until.Sub(began))
+	if heard.Before(from) {
+		heard = from // it may hear of the slice before it is seen here
+	}
+	d.waited, d.syncing = max(0, began.Sub(heard)), max(0, until.Sub(began))
 	if freed.IsZero() && running {
 		freed = began
 	}

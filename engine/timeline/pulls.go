@@ -31,7 +31,7 @@ var pulled = regexp.MustCompile(`^Successfully pulled image .* in ([0-9.a-zµ]+)
 
 // onPullEvent takes what an Event tells of an image that was pulled.
 func (ch *change) onPullEvent(k *collect.KubeEvent) {
-	if k.Reason != "Pulled" || k.UID == "" {
+	if k.Reason != "Pulled" || k.UID == "" || k.Component != "kubelet" {
 		return
 	}
 	m := pulled.FindStringSubmatch(k.Message)

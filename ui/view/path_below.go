@@ -65,7 +65,11 @@ func drawLateness(s *draw.Screen, r draw.Rect, c *Context, w *lanes.Waterfall) i
 	nameW := max(8, min(20, r.Dx()-51))
 	at, after, errX, gen := x+nameW+1, x+nameW+26, x+nameW+36, x+nameW+47
 	if len(w.Nodes) == 0 {
-		s.TextIn(x, y, r.Dx()-2, theme.Dim, "no node had to follow this change")
+		text := "no node had to follow this change"
+		if w.Open {
+			text = "nothing is there yet that the nodes could follow"
+		}
+		s.TextIn(x, y, r.Dx()-2, theme.Dim, text)
 		return y + 1
 	}
 	s.Text(at, y, theme.Dim, "arrival")

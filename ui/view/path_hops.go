@@ -185,6 +185,9 @@ func drawBar(s *draw.Screen, y int, col hopColumns, scale ruler, c *Context, w *
 		case x0 > need+2:
 			s.Right(col.bars-1+x0-1, y, noteRole, note)
 			return
+		case n > need+4:
+			s.Text(col.bars-1+x0+2, y, noteRole, " "+note+" ")
+			return
 		}
 	}
 }

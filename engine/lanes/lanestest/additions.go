@@ -17,6 +17,7 @@ type Addition struct {
 	InitPull, Pull                        time.Duration // of Init and of Started, as the kubelet's Events tell
 	Queued, Write                         time.Duration
 	Conflicts                             int // a tenth of a second each, and a second until the next try
+	Retries                               int // syncs that fail, as long apart as conflicts
 	Heard, Waited, Sync                   [3]time.Duration
 	Behind                                [3]time.Duration // of Waited, in which the sync before still runs
 	Failed                                [3]bool          // a sync failed before the last
@@ -98,6 +99,12 @@ func (s *script) add(k int, from time.Duration, a Addition) {
 	for range a.Conflicts {
 		at += 100 * time.Millisecond
 		tell(at, "reconcile web conflict took=100ms")
+		at += time.Second
+		tell(at, "reconcile web started took=1ms")
+	}
+	for range a.Retries {
+		at += 10 * time.Millisecond
+		tell(at, "reconcile web retry took=10ms")
 		at += time.Second
 		tell(at, "reconcile web started took=1ms")
 	}
