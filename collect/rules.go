@@ -170,6 +170,9 @@ type SourceState struct {
 // Type implements Payload.
 func (*SourceState) Type() string { return "sourcestate" }
 
+// WhyUnreadable is the Why of the gaps that every source has where a recording is damaged.
+const WhyUnreadable = "a part of the recording cannot be read"
+
 // Gap says that the source lost events or was not watching in [From, To]. A
 // zero To means that the gap is still open.
 type Gap struct {

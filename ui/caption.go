@@ -100,11 +100,15 @@ func (m *Model) drawCaption(s *draw.Screen, bottom int) int {
 	return len(rows) + 1
 }
 
-// goOn lets a script that waits go on; false when none does.
+// goOn lets a script that waits go on; false when none does. What comes is to be seen, so
+// that a picture that was stopped follows again.
 func (m *Model) goOn() (tea.Cmd, bool) {
 	n := m.narration()
 	if m.o.Next == nil || n == nil || !n.Waiting {
 		return nil, false
+	}
+	if v, ok := m.views[view.Timeline].(*view.TimelineView); ok {
+		v.FollowNow()
 	}
 	next := m.o.Next
 	return func() tea.Msg { next(); return movedMsg{} }, true

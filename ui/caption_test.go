@@ -32,6 +32,10 @@ func TestWhatAScriptTellsStandsBelowTheLanesAndSpaceGoesOn(t *testing.T) {
 		if went != 1 {
 			t.Errorf("space went on %d times, want once", went)
 		}
+		// A picture that was stopped follows when the script goes on.
+		tell(nil).press("left").has("paused")
+		tell(&collect.Narration{Scenario: "tour", Text: "And now?", Next: "More", Waiting: true}).press("space").lacks("paused")
+		s.send(s.messages()...)
 		tell(&collect.Narration{Scenario: "slow-sync", Text: "node-2 is late", Verdict: "not met"}).has("not met: node-2 is late")
 		long := strings.Repeat("many words ", 60)
 		rows := strings.Split(tell(&collect.Narration{Scenario: "tour", Text: long}).text(), "\n")

@@ -8,6 +8,7 @@ import (
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/collect/anonymise"
 	"github.com/kconverge/kconverge/collect/recording"
+	"github.com/kconverge/kconverge/engine/lanes"
 )
 
 func newAnonymise() *cobra.Command {
@@ -19,7 +20,7 @@ func newAnonymise() *cobra.Command {
 that are not well known, UIDs, names of ports and zones, addresses (which keep their
 family, their range and how many leading bits they share), what the recording is of, and
 in texts each word that is not kconverge's own; the messages of Kubernetes Events go but
-for which probe failed. The same is replaced by the same everywhere, so that the
+for which probe failed and how long an image's pull took. The same is replaced by the same everywhere, so that the
 recording comes to the same report up to names. Times, counts, port numbers, versions,
 kinds, reasons and well-known label keys stay, and so do the namespaces default,
 kube-system, kube-public and kube-node-lease and the Service kubernetes, which every
@@ -37,8 +38,15 @@ cluster has.`,
 			return exitWith(exitUnreachable, err)
 		}
 		defer in.Close()
-		if err := anonymise.Recording(in, out, recording.Options{Model: recordingModel}); err != nil {
+		if in.Cut {
+			fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(args[0])+" was not closed: its end may be missing")
+		}
+		lost, err := anonymise.Recording(in, out, recording.Options{Model: recordingModel})
+		if err != nil {
 			return exitWith(exitNot, err)
+		}
+		if lost > 0 {
+			return exitf(exitCannotTell, "%s was written, but %s of %s cannot be read: they are gaps in it", collect.Plain(out), lanes.Plural(lost, "part"), collect.Plain(args[0]))
 		}
 		fmt.Fprintf(c.OutOrStdout(), "%s has no name and no address of %s\n", collect.Plain(out), collect.Plain(args[0]))
 		return nil

@@ -189,6 +189,17 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 			}
 		}
 	}
+	anonymised := filepath.Join(t.TempDir(), "anonymised")
+	c := newAnonymise()
+	c.SetArgs([]string{file, "-o", anonymised})
+	c.SilenceUsage, c.SilenceErrors = true, true
+	if err := c.Execute(); codeOf(err) != exitCannotTell || !strings.Contains(err.Error(), "1 part of "+file+" cannot be read") {
+		t.Errorf("anonymise: %v", err)
+	}
+	var r report.Report
+	if err := json.Unmarshal([]byte(exported(t, anonymised, "--to", "json")), &r); err != nil || len(r.Gaps) == 0 {
+		t.Errorf("anonymised, the report has no gap: %v", err)
+	}
 	whole := scenarioRecording(t)
 	for _, args := range [][]string{{file, whole}, {whole, file}} {
 		c := newDiff()

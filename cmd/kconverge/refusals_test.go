@@ -56,6 +56,8 @@ func TestEveryRefusalIsOnePlainLine(t *testing.T) {
 		{"a server by its flag alone", []string{"watch", "--headless", "--server", "https://127.0.0.1:1"}, exitUnreachable, []string{"127.0.0.1:1", "refused"}},
 		{"cluster gone for run", []string{"run", "--kubeconfig", gone, "--", "true"}, exitUnreachable, []string{"127.0.0.1:1"}},
 		{"no command", []string{"run"}, exitUsage, []string{"run needs a command", "kubectl scale"}},
+		{"no -- after a Service", []string{"run", "svc/web", "kubectl"}, exitUsage, []string{"run svc/web -- kubectl"}},
+		{"no -- before the command's flags", []string{"run", "kubectl", "--replicas=7"}, exitUsage, []string{"--replicas", "run -- kubectl"}},
 		{"a Service and no command", []string{"run", "svc/web", "--"}, exitUsage, []string{"run needs a command", "kubectl scale"}},
 		{"no Service before the command", []string{"run", "--kubeconfig", gone, "web", "--", "true"}, exitUsage, []string{"svc/NAME"}},
 		{"no Service", []string{"wait"}, exitUsage, []string{"svc/NAME"}},

@@ -34,12 +34,19 @@ and prints each path. --kubeconfig goes to COMMAND as KUBECONFIG; --context and
 		Example: `  kconverge run -- kubectl scale deployment/web --replicas=7
   kconverge run svc/web -o json -- kubectl rollout restart deployment/web`,
 		Args: func(c *cobra.Command, args []string) error {
-			if _, cmd := runArgs(c, args); len(cmd) == 0 {
+			_, cmd := runArgs(c, args)
+			if len(cmd) > 0 && c.ArgsLenAtDash() < 0 && strings.HasPrefix(cmd[0], "svc/") {
+				return exitf(exitUsage, "run needs a -- between Services and the command: kconverge run %s -- kubectl scale deployment/web --replicas=7", collect.Plain(cmd[0]))
+			}
+			if len(cmd) == 0 {
 				return exitf(exitUsage, "run needs a command: kconverge run -- kubectl scale deployment/web --replicas=7")
 			}
 			return nil
 		},
 	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return exitf(exitUsage, "%w (the command's own flags go behind a --: kconverge run -- kubectl scale deployment/web --replicas=7)", flagError(err))
+	})
 	where := newClusterFlags(c.Flags())
 	flags.register(c.Flags())
 	c.Flags().DurationVar(&limit, "timeout", 5*time.Minute, "how long to wait for convergence after the command")

@@ -24,38 +24,40 @@ func NewWriter(w *recording.Writer) *Writer { return &Writer{New(), w} }
 func (w *Writer) Write(e collect.Event) error { return w.w.Write(w.a.Event(e)) }
 
 // Recording writes a recording anew, anonymised, to a file that must not exist yet. It
-// reads everything twice, so that what Learn promises holds. When it fails no file is
-// left.
-func Recording(in *recording.File, path string, o recording.Options) (err error) {
+// reads everything twice, so that what Learn promises holds. lost are the parts that
+// cannot be read, which are gaps in what is written. When it fails no file is left.
+func Recording(in *recording.File, path string, o recording.Options) (lost int, err error) {
 	a := New()
-	if err := each(in, func(e collect.Event) error { a.Learn(e); return nil }); err != nil {
-		return err
+	if _, err := each(in, func(e collect.Event) error { a.Learn(e); return nil }); err != nil {
+		return 0, err
 	}
 	a.Learnt()
 	w, err := recording.Create(path, o)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() {
 		if err != nil {
 			_ = os.Remove(path)
 		}
 	}()
-	return errors.Join(each(in, func(e collect.Event) error { return w.Write(a.Event(e)) }), w.Close())
+	lost, err = each(in, func(e collect.Event) error { return w.Write(a.Event(e)) })
+	return lost, errors.Join(err, w.Close())
 }
 
-func each(in *recording.File, do func(collect.Event) error) error {
+// each goes through the events, and gives how many parts could not be read.
+func each(in *recording.File, do func(collect.Event) error) (lost int, err error) {
 	r := in.Read(0)
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return r.Damaged, nil
 		}
 		if err == nil {
 			err = do(e)
 		}
 		if err != nil {
-			return err
+			return r.Damaged, err
 		}
 	}
 }

@@ -116,7 +116,7 @@ func TestNothingIsLeftInAFile(t *testing.T) {
 	}
 	defer in.Close()
 	copied := filepath.Join(dir, "copied")
-	if err := anonymise.Recording(in, copied, o); err != nil {
+	if _, err := anonymise.Recording(in, copied, o); err != nil {
 		t.Fatal(err)
 	}
 	was := everything(t, plain)
@@ -142,7 +142,7 @@ func TestNothingIsLeftInAFile(t *testing.T) {
 		}
 		f.Close()
 	}
-	if err := anonymise.Recording(in, copied, o); err == nil {
+	if _, err := anonymise.Recording(in, copied, o); err == nil {
 		t.Error("a file that exists is overwritten")
 	} else if _, err := os.Stat(copied); err != nil {
 		t.Error("a file that existed is gone")

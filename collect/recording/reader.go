@@ -142,9 +142,8 @@ func (r *Reader) damaged(err error) {
 
 // tell puts a gap of every source before the event.
 func (r *Reader) tell(e collect.Event) {
-	why := "a part of the recording cannot be read"
 	for _, id := range slices.Sorted(maps.Keys(r.sources)) {
-		r.waiting = append(r.waiting, collect.Event{At: r.last, Source: id, Payload: &collect.Gap{From: r.last, Why: why}})
+		r.waiting = append(r.waiting, collect.Event{At: r.last, Source: id, Payload: &collect.Gap{From: r.last, Why: collect.WhyUnreadable}})
 	}
 	r.lost, r.since, r.told = nil, r.last, map[objectKey]bool{}
 	r.waiting = append(r.waiting, r.give(e))

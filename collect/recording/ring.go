@@ -26,7 +26,7 @@ const (
 	ringParts = 4
 	ringGlob  = "ring-*.kconverge"
 	// ringSessions is how many sessions are kept, with the one that runs.
-	ringSessions = 4
+	ringSessions = 8
 )
 
 // ErrNoSession is wrapped by the error about a ring that holds nothing.
@@ -133,12 +133,16 @@ func (r *Ring) Save(path string, o Options) error {
 	return join(parts, path, o)
 }
 
-// SaveLast writes the session that a ring in dir has last written of to a recording, which
-// must not exist yet. ErrNoSession says that there is none.
+// SaveLast writes the session in dir that ended last to a recording, which must not exist
+// yet: one that goes on only where no other is left. ErrNoSession says that there is none.
 func SaveLast(dir, path string, o Options) error {
 	all := ringsIn(dir)
+	ids := byLastWrite(all)
+	slices.SortStableFunc(ids, func(a, b string) int {
+		return cmp.Compare(btoi(!inUse(dir, a)), btoi(!inUse(dir, b)))
+	})
 	// One whose program could write nothing is none.
-	for _, id := range slices.Backward(byLastWrite(all)) {
+	for _, id := range slices.Backward(ids) {
 		parts := slices.DeleteFunc(all[id], func(path string) bool {
 			f, err := Open(path)
 			if err == nil {
@@ -190,18 +194,30 @@ func forget(dir string) {
 	all := ringsIn(dir)
 	ids := byLastWrite(all)
 	for _, id := range ids[:max(0, len(ids)-ringSessions+1)] {
-		lock := filepath.Join(dir, id+".lock")
-		if f, err := os.OpenFile(lock, os.O_WRONLY, 0); err == nil {
-			busy := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
-			_ = f.Close()
-			if busy {
-				continue
-			}
+		if inUse(dir, id) {
+			continue
 		}
-		for _, f := range append(all[id], lock) {
+		for _, f := range append(all[id], filepath.Join(dir, id+".lock")) {
 			_ = os.Remove(f)
 		}
 	}
+}
+
+// inUse reports that a program writes to a ring now.
+func inUse(dir, id string) bool {
+	f, err := os.OpenFile(filepath.Join(dir, id+".lock"), os.O_WRONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // join writes one recording of several that follow each other, each of which begins

@@ -118,7 +118,7 @@ func TestTheLastSessionIsFoundAndOlderOnesAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	write1(t, running, long(1))
-	for i := 1; i < 7; i++ {
+	for i := 1; i < 11; i++ {
 		r, err := NewRing(dir, start.Add(time.Duration(i)*time.Hour))
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestTheLastSessionIsFoundAndOlderOnesAreForgotten(t *testing.T) {
 	if err := SaveLast(dir, out, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if f := opened(t, out); f.Session.Name != "session 6" {
+	if f := opened(t, out); f.Session.Name != "session 10" {
 		t.Errorf("the last session is %q", f.Session.Name)
 	}
 	// One that could write nothing, for instance for want of space, is none.
@@ -147,12 +147,19 @@ func TestTheLastSessionIsFoundAndOlderOnesAreForgotten(t *testing.T) {
 	if err := SaveLast(dir, again, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if f := opened(t, again); f.Session.Name != "session 6" {
+	if f := opened(t, again); f.Session.Name != "session 10" {
 		t.Errorf("beside an empty one the last session is %q", f.Session.Name)
 	}
 	// The first one was started before all others, and ends after them.
 	late := long(2)
 	write1(t, running, late[len(late)/2:])
+	beside := filepath.Join(dir, "beside")
+	if err := SaveLast(dir, beside, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if f := opened(t, beside); f.Session.Name != "session 10" {
+		t.Errorf("beside one that goes on the last session is %q", f.Session.Name)
+	}
 	if err := running.Close(); err != nil {
 		t.Fatal(err)
 	}

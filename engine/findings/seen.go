@@ -109,7 +109,13 @@ func (w *world) judgeSources() {
 		}
 		f := Finding{Code: interrupted, Object: "Source " + string(id), Since: g.From, Message: "has told nothing since " + g.From.UTC().Format(time.TimeOnly) + " UTC: " + g.Why,
 			Fix: "it is tried again by itself; see whether the API server can be reached: kubectl get --raw /readyz"}
-		if ofRules {
+		if g.Why == collect.WhyUnreadable {
+			f.Message = "what it told is not whole since " + g.From.UTC().Format(time.TimeOnly) + " UTC: " + g.Why
+			f.Fix = "look at the time before that, or record anew; kconverge info FILE says what cannot be read"
+			if ofRules {
+				f.Node = node
+			}
+		} else if ofRules {
 			f.Node, f.Fix = node, "see whether the agent there runs: kubectl get pods -A -o wide --field-selector spec.nodeName="+shell(node)
 		}
 		w.report(f)

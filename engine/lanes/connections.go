@@ -41,7 +41,7 @@ func (b *builder) connections() []Row {
 	r.Texts = b.failureTexts(r.Cells, failures)
 	r.Right, r.Tone = fmt.Sprintf("%d/s ok", (ok+int(rateOver/time.Second)/2)/int(rateOver/time.Second)), Good
 	if failed > 0 {
-		r.Right, r.Tone = fmt.Sprintf("%d failed", failed), Bad
+		r.Right, r.Short, r.Tone = fmt.Sprintf("%d failed in %ds", failed, int(rateOver/time.Second)), fmt.Sprintf("%d failed", failed), Bad
 	}
 	if ok == 0 && failed == 0 {
 		r.Right, r.Tone = "none", Dim

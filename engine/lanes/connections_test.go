@@ -38,7 +38,7 @@ func TestTheConnectionsRowMarksEachFailureWhereItBegan(t *testing.T) {
 			t.Errorf("column %d has class %d", i, c.Class)
 		}
 	}
-	if r.Right != "1 failed" || r.Tone != Bad {
+	if r.Right != "1 failed in 5s" || r.Tone != Bad {
 		t.Errorf("at the cursor %q, want that of the last seconds alone", r.Right)
 	}
 	if len(r.Texts) != 1 || r.Texts[0].Text != "2 failed" || r.Texts[0].Col != 23 {
