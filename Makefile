@@ -57,6 +57,7 @@ soak: deps cluster-bin build ## the long forms: many more random worlds, and wha
 	$(GO) test -timeout 30m -run '^$$' -bench 'EventToScreen' -benchtime 500x ./cmd/kconverge
 	$(GO) test -timeout 30m -run '^$$' -bench 'Witness' -benchtime 50x ./cmd/kconverge
 	$(GO) test -timeout 30m -run '^$$' -bench 'Start$$' -benchtime 10x ./cmd/kconverge
+	$(GO) test -timeout 120m -run '^$$' -bench LongRecording -benchtime 1x ./cmd/kconverge -recorded=10000000
 	$(GO) test -timeout 30m -run '^$$' -bench 'Agent$$' -benchtime 60x ./cmd/kconverge-agent
 	$(GO) test -timeout 60m -run '^$$' -bench 'Large$$' -benchtime 1x ./engine/lab
 
