@@ -159,8 +159,9 @@ func (v *ServicesView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 	}
 	y++
 	v.h, v.top = max(1, r.Max.Y-y), y
+	ns, name, _ := strings.Cut(v.chosen, "/")
 	for i, svc := range list {
-		if key(svc) == v.chosen {
+		if svc.Name == name && svc.Namespace == ns {
 			v.l.at = i
 		}
 	}
