@@ -136,3 +136,16 @@ func (c *Causes) of(k *collect.RulePortKey, addr netip.AddrPort) (time.Time, boo
 	p, ok := c.first[published{k.Namespace, k.Service, netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())}]
 	return p.at, ok && !p.spoiled
 }
+
+// latest is when the latest of what the ports route to was published; zero when none of
+// it is known.
+func (c *Causes) latest(ports []collect.RulePort) (last time.Time) {
+	for i := range ports {
+		for _, a := range ports[i].Endpoints {
+			if t, ok := c.of(&ports[i].RulePortKey, a); ok && t.After(last) {
+				last = t
+			}
+		}
+	}
+	return last
+}

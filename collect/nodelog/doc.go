@@ -21,5 +21,6 @@
 //
 // Start with stream.go (what a line does) and table.go (what nodes have in common is
 // kept once), then bound.go and causes.go (clocks),
-// file.go with growth.go, pods.go and podlog.go (where lines come from).
+// file.go with growth.go, pods.go and podlog.go (where lines come from). align.go does
+// what bound does for a source that is no log.
 package nodelog

@@ -47,6 +47,16 @@ func (s *stream) tell(at time.Time) {
 	if holds(s.told, now) {
 		return
 	}
+	now = loosened(now)
+	s.told = now
+	if !s.past {
+		s.emit(s.emitted, time.Time{}, &now)
+		s.tellPast(at)
+	}
+}
+
+// loosened is a bound as it is told.
+func loosened(now collect.ClockBound) collect.ClockBound {
 	switch {
 	case now.How == oneClock:
 	case now.OneSided:
@@ -54,11 +64,7 @@ func (s *stream) tell(at time.Time) {
 	default:
 		now.Error += now.Error/10 + looser/100
 	}
-	s.told = now
-	if !s.past {
-		s.emit(s.emitted, time.Time{}, &now)
-		s.tellPast(at)
-	}
+	return now
 }
 
 // looser is by how much a bound is told looser than it is.

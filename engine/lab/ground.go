@@ -3,8 +3,10 @@ package lab
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/collect/nodelog"
 	"github.com/kconverge/kconverge/collect/noderules"
 	"github.com/kconverge/kconverge/engine/lab/kubelet"
 	"github.com/kconverge/kconverge/engine/lab/nodes"
@@ -59,6 +61,12 @@ func (l *Lab) startGround(ctx context.Context, failed func(error)) (*ground, err
 		g.hosts = append(g.hosts, n)
 	}
 	return g, nil
+}
+
+// byNodesClock lets what is read of a node's rules be timed by the node's clock, as an
+// agent there would, and brought back to the viewer's.
+func (l *Lab) byNodesClock(node string, causes *nodelog.Causes, sink collect.Sink) collect.Sink {
+	return nodelog.NewAligner(nodelog.AlignOptions{Sink: sink, Clock: l.o.Clock, Causes: causes, Ahead: func() time.Duration { return l.faults.ClockOff(node) }})
 }
 
 // rulesOf gives what observes a node's rules, and says to its rule sync where

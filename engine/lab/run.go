@@ -13,6 +13,7 @@ import (
 
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/collect/kube"
+	"github.com/kconverge/kconverge/collect/nodelog"
 	"github.com/kconverge/kconverge/engine/desired"
 	"github.com/kconverge/kconverge/engine/lab/kubelet"
 	"github.com/kconverge/kconverge/engine/lab/nodes"
@@ -201,7 +202,9 @@ func (l *Lab) parts(plane controlPlane, base *ground, sink collect.Sink) (parts 
 		return nil, nil, err
 	}
 	l.vouch = append(l.vouch, watch)
-	parts = []part{{"watch", func(ctx context.Context) error { return watch.Run(ctx, sink) }}}
+	causes := nodelog.NewCauses()
+	seen := collect.SinkFunc(func(e collect.Event) { causes.Emit(e); sink.Emit(e) })
+	parts = []part{{"watch", func(ctx context.Context) error { return watch.Run(ctx, seen) }}}
 	feed := newRulesFeed(clients.proxy)
 	parts = append(parts, part{"rule syncs' watch", feed.run})
 	l.faults.Compete(clients.own)
@@ -218,7 +221,7 @@ func (l *Lab) parts(plane controlPlane, base *ground, sink collect.Sink) (parts 
 		}
 		rules := l.rulesOf(base, n, &syncs[i])
 		l.vouch = append(l.vouch, rules)
-		parts = append(parts, part{rules.Name(), func(ctx context.Context) error { return rules.Run(ctx, sink) }})
+		parts = append(parts, part{rules.Name(), func(ctx context.Context) error { return rules.Run(ctx, l.byNodesClock(n.Name(), causes, sink)) }})
 	}
 	controllers, err := plane.parts(clients, sink)
 	if err != nil {

@@ -100,7 +100,11 @@ const failureSlack = 50 * time.Millisecond
 // had and what the pods behind and their nodes were while it was under way. nodes are
 // those of the same snapshot.
 func (s *Service) ExplainFailure(f *ConnectionFailure, nodes []Node) Explanation {
-	from, to := f.Began.Add(-failureSlack), f.Ended.Add(failureSlack)
+	slack := failureSlack
+	if i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == f.Node }); i >= 0 {
+		slack += nodes[i].Clock.Error // by which the times of its rules may be off
+	}
+	from, to := f.Began.Add(-slack), f.Ended.Add(slack)
 	p := s.Rules.Of(f.Node)
 	family := collect.FamilyOf(f.Address.Addr())
 	routed := routedSpans{}

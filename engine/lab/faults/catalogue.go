@@ -132,8 +132,8 @@ var catalogue = []Definition{
 	},
 	{
 		Name: "clock-skew", Value: "[-]DURATION", Target: "NODE", Example: "clock-skew=3s@node-2",
-		Does:   "the clock of the node's kubelet is ahead by that, or behind: in the conditions of its pods, their starts, its lease, and so in the trigger time of slices",
-		See:    "claimed times beside the observed ones that cannot be true; the official number of its pods is off by it. What is observed is not: nobody reads that clock",
+		Does:   "the node's clock is ahead by that, or behind: in the conditions of its pods, their starts, its lease, and so in the trigger time of slices; and in when its rules changed, as an agent there would tell",
+		See:    "claimed times beside the observed ones that cannot be true; the official numbers are off by it. Lags are not: the clock is found to be off, and what is left is told as an error (Nodes)",
 		amount: eitherWay, target: ofNodes,
 	},
 	{
