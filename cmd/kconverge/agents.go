@@ -11,6 +11,7 @@ import (
 	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/collect/kube"
 	"github.com/kconverge/kconverge/collect/nodelog"
+	"github.com/kconverge/kconverge/engine/lab/apiserver"
 	"github.com/kconverge/kconverge/engine/lanes"
 )
 
@@ -79,7 +80,12 @@ func (f *agentFlags) sources(c *cluster, watch *kube.Source) (out []collect.Sour
 	if !f.follow || len(files) > 0 && !f.asked() {
 		return out, rules, nil
 	}
+	advice := ""
+	if c.name == apiserver.ContextName {
+		advice = "a lab runs none: its own screen shows the rules, and kconverge lab --run COMMAND judges them"
+	}
 	follower, err := nodelog.NewFollower(nodelog.Options{
+		Advice: advice,
 		Config: c.config, Namespace: f.namespace, Since: f.since, Elsewhere: elsewhere, Causes: causes, UserAgent: "kconverge/" + toolVersion(),
 	})
 	if err != nil {

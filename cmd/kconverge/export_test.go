@@ -183,11 +183,6 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 		if len(r.Gaps) == 0 {
 			t.Error("the report has no gap")
 		}
-		for _, s := range r.Services {
-			if s.State == "converged" && len(s.Coverage.Gap) == 0 {
-				t.Errorf("%s is converged, and no gap", s.Name)
-			}
-		}
 	}
 	anonymised := filepath.Join(t.TempDir(), "anonymised")
 	c := newAnonymise()

@@ -59,7 +59,7 @@ func TestEveryRefusalIsOnePlainLine(t *testing.T) {
 		{"no -- after a Service", []string{"run", "svc/web", "kubectl"}, exitUsage, []string{"run svc/web -- kubectl"}},
 		{"no -- before the command's flags", []string{"run", "kubectl", "--replicas=7"}, exitUsage, []string{"--replicas", "run -- kubectl"}},
 		{"a Service and no command", []string{"run", "svc/web", "--"}, exitUsage, []string{"run needs a command", "kubectl scale"}},
-		{"no Service before the command", []string{"run", "--kubeconfig", gone, "web", "--", "true"}, exitUsage, []string{"svc/NAME"}},
+		{"no Service before the command", []string{"run", "--kubeconfig", gone, "pod/web", "--", "true"}, exitUsage, []string{"svc/NAME"}},
 		{"no Service", []string{"wait"}, exitUsage, []string{"svc/NAME"}},
 		{"a pod instead of a Service", []string{"watch", "--headless", "--kubeconfig", gone, "pod/web"}, exitUsage, []string{"pod/web", "svc/NAME"}},
 		{"no name of a namespace", []string{"watch", "--headless", "--kubeconfig", gone, "-n", "shop,Shop"}, exitUsage, []string{`namespace "Shop"`, "lower case"}},

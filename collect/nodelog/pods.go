@@ -1,6 +1,7 @@
 package nodelog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,8 @@ type Options struct {
 	Elsewhere []string
 	// Namespace of the agents; DefaultNamespace when empty.
 	Namespace string
+	// Advice is what to do where no agent runs; how to start them when empty.
+	Advice string
 	// Since is how far back logs are read; DefaultSince when 0.
 	Since time.Duration
 	// Clock is the viewer's; nil means the system's. ReadClock tells how far
@@ -195,7 +198,7 @@ func (f *Follower) list(ctx context.Context, wg *sync.WaitGroup) {
 	}
 	state := collect.SourceState{State: collect.SourceSynced, Count: len(found)}
 	if len(found) == 0 {
-		state.Detail = "no agent runs in namespace " + f.o.Namespace + ": start them with: kconverge agent manifest | kubectl apply -f -"
+		state.Detail = "no agent runs in namespace " + f.o.Namespace + ": " + cmp.Or(f.o.Advice, "start them with: kconverge agent manifest | kubectl apply -f -")
 	}
 	f.say(state)
 	f.mu.Lock()
