@@ -78,8 +78,15 @@ func (h *home) namespaces(t testing.TB, lab *process) map[string]string {
 }
 
 // agents starts an agent in the namespace of each of a lab's nodes and returns
-// the arguments by which kconverge reads what they print.
+// the arguments by which kconverge reads what they print. They speak often, so that
+// tests need not wait.
 func (h *home) agents(t testing.TB, lab *process) (args []string) {
+	t.Helper()
+	return h.agentsWith(t, lab, "--heartbeat", "500ms", "--keyframe", "2s")
+}
+
+// agentsWith is agents with flags of their own.
+func (h *home) agentsWith(t testing.TB, lab *process, flags ...string) (args []string) {
 	t.Helper()
 	program := agentProgram(t)
 	for name, ns := range h.namespaces(t, lab) {
@@ -88,7 +95,7 @@ func (h *home) agents(t testing.TB, lab *process) (args []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command("nsenter", "--net="+ns, program, "--node", name, "--heartbeat", "500ms", "--keyframe", "2s")
+		cmd := exec.Command("nsenter", append([]string{"--net=" + ns, program, "--node", name}, flags...)...)
 		cmd.Stdout, cmd.Stderr = out, os.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := cmd.Start(); err != nil {

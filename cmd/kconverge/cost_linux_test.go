@@ -47,14 +47,15 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.terminal.Write(p)
 }
 
-// watchOnAScreen runs a lab of three nodes with an agent on each, and `watch` with
+// watchOnAScreen runs a lab of three nodes with an agent on each, which has these flags or
+// is as the printed DaemonSet runs it, and `watch` with
 // its Timeline on a terminal of 200x50 beside it. It returns the process that watches.
-func watchOnAScreen(b *testing.B) (h *home, pid int, drawn *counter) {
+func watchOnAScreen(b *testing.B, agents ...string) (h *home, pid int, drawn *counter) {
 	b.Helper()
 	h = newHome(b)
 	lab := h.lab(b, "--seed", "--nodes", "3")
 	drawn = &counter{terminal: newTerminal(200, 50)}
-	args := append([]string{"watch", "svc/web", "--kubeconfig", h.kubeconfig()}, h.agents(b, lab)...)
+	args := append([]string{"watch", "svc/web", "--kubeconfig", h.kubeconfig()}, h.agentsWith(b, lab, agents...)...)
 	cmd := drawn.run(b, h, drawn, args...)
 	eventually(b, "the seeded Service is drawn as converged", func() bool {
 		s := drawn.screen()
@@ -68,9 +69,18 @@ func watchOnAScreen(b *testing.B) (h *home, pid int, drawn *counter) {
 //
 //	go test -run '^$' -bench 'Watch$' -benchtime 60x ./cmd/kconverge
 func BenchmarkWatch(b *testing.B) {
-	for _, rate := range []int{0, 500} {
-		b.Run(fmt.Sprintf("%d_events_a_second", rate), func(b *testing.B) {
-			h, pid, drawn := watchOnAScreen(b)
+	for _, c := range []struct {
+		name   string
+		rate   int
+		agents []string
+	}{
+		{"idle", 0, nil},
+		{"idle_and_agents_that_speak_twice_a_second", 0, []string{"--heartbeat", "500ms", "--keyframe", "2s"}},
+		{"500_events_a_second", 500, nil},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			rate := c.rate
+			h, pid, drawn := watchOnAScreen(b, c.agents...)
 			var sent atomic.Int64
 			if rate > 0 {
 				h.disturb(b, rate, &sent)
