@@ -36,6 +36,7 @@ func init() {
 	for _, id := range view.Order {
 		rootActions[view.Show(id)] = func(m *Model) tea.Cmd { m.show(id); return nil }
 	}
+	rootActions[view.Show(view.Path)] = (*Model).showPath
 }
 
 // key turns a key into what it means now: for a layer, a line of text, or an
@@ -103,6 +104,16 @@ func (m *Model) answer(r view.Request) tea.Cmd {
 // momentView is a view that stands at a moment.
 type momentView interface {
 	Moment(*view.Context) (time.Time, bool)
+}
+
+// showPath shows the change under the Timeline's cursor, or the last one: not that which
+// was looked at some time ago.
+func (m *Model) showPath() tea.Cmd {
+	if m.shown != view.Path {
+		m.focus.Path = m.views[view.Timeline].(*view.TimelineView).Change(m.context())
+	}
+	m.show(view.Path)
+	return nil
 }
 
 // handOver shows another view; the Timeline takes the moment of the view before.

@@ -52,7 +52,7 @@ type Model interface {
 // Create makes the file, which must not exist yet: a recording is never
 // overwritten.
 func Create(path string, o Options) (*Writer, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("recording %s exists already: choose another name or remove it", path)
 	}

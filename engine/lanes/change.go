@@ -2,6 +2,7 @@ package lanes
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -156,6 +157,15 @@ func Change(p *timeline.Path, now time.Time, loc *time.Location, room int) []Cha
 		out = append(out, hopLine("endpts", *p.Endpoints, p.Origin.At, now))
 	}
 	risk := riskLines(p, now)
+	// Where not all of it fits, what is risked stands before the hops and the Endpoints go.
+	if len(risk) > 0 && len(out)+2+len(risk) > room {
+		out = slices.DeleteFunc(out, func(l ChangeLine) bool { return l.Label == "endpts" })
+		i := 1
+		if p.By != "" {
+			i = 2
+		}
+		out, risk = slices.Insert(out, i, risk...), nil
+	}
 	rules := ByLateness(p.Rules)
 	var left []timeline.Hop
 	if n := max(room-len(out)-len(risk), 2); len(rules) > n {

@@ -297,6 +297,18 @@ func (v *TimelineView) open(c *Context, svc *timeline.Service) Request {
 	return Request{Handled: true, Show: Path}
 }
 
+// Change is the one under the cursor of a picture that was stopped; "" while it follows.
+func (v *TimelineView) Change(c *Context) string {
+	svc := c.Service()
+	if v.follow || svc == nil {
+		return ""
+	}
+	if p := lanes.PathAt(svc, v.key, v.pic.Cursor); p != nil {
+		return p.ID
+	}
+	return ""
+}
+
 // ShowMoment puts the cursor on a moment, for a view that hands over to this one.
 func (v *TimelineView) ShowMoment(c *Context, t time.Time) {
 	if v.pic == nil {
