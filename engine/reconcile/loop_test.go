@@ -117,13 +117,14 @@ func advance(t *testing.T, fake *clocktesting.FakeClock, l *loop, d time.Duratio
 			t.Fatalf("tried again before %v were over", d)
 		}
 	}
-	// Armed late, the timer counts from a later now: step until it fires.
+	// Armed late, the timer counts from a later now: step until it fires, by more where
+	// the backoff is long.
 	deadline := time.After(time.Minute)
 	for len(before.of("test", "ns", "web")) == n {
 		before.mu.Lock()
 		changed := before.changed
 		before.mu.Unlock()
-		fake.Step(time.Millisecond)
+		fake.Step(max(time.Millisecond, d/1000))
 		select {
 		case <-changed:
 		case <-deadline:
