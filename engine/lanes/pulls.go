@@ -1,6 +1,7 @@
 package lanes
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/kconverge/kconverge/engine/timeline"
@@ -35,4 +36,16 @@ func (b *Bar) pull(list []timeline.Pull) {
 	if sum <= b.Took {
 		b.Note += ", " + what + " " + Duration(b.Took-sum)
 	}
+}
+
+// pulling says how much of a hop's time pulls took, where that is most of it: the share
+// that is told of the hop is of all its time.
+func (b *Bar) pulling() string {
+	switch {
+	case b.Pulls == 0 || b.Pulled <= b.Took/2:
+		return ""
+	case b.Pulls == 1:
+		return " (" + Duration(b.Pulled) + " pulling an image)"
+	}
+	return " (" + Duration(b.Pulled) + " pulling " + strconv.Itoa(b.Pulls) + " images)"
 }

@@ -110,14 +110,10 @@ func (w *Waterfall) hopText(b *Bar) string {
 		return "waiting for " + b.Note
 	case b.Label == "ready" || b.Label == "containers":
 		return "waiting for the readiness probe"
-	case b.Pulls > 0 && b.Pulled > b.Took/2 && b.Label == "initialised":
-		return "pulling images for the init containers"
-	case b.Pulls > 0 && b.Pulled > b.Took/2:
-		return "pulling " + map[bool]string{true: "an image", false: "images"}[b.Pulls == 1]
 	case b.Label == "started":
-		return "starting the containers"
+		return "starting the containers" + b.pulling()
 	case b.Label == "initialised":
-		return "the init containers"
+		return "the init containers" + b.pulling()
 	case b.Label == "scheduled":
 		return "scheduling"
 	case b.Label == "slice":
