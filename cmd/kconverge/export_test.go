@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/tools/txtar"
 
 	"github.com/kconverge/kconverge/collect"
@@ -59,8 +60,10 @@ func recordScenario(t *testing.T, o recording.Options) string {
 }
 
 // exportOf runs kconverge export.
-func exportOf(args ...string) (string, error) {
-	c := newExport()
+func exportOf(args ...string) (string, error) { return outputOf(newExport(), args...) }
+
+// outputOf runs one of kconverge's commands.
+func outputOf(c *cobra.Command, args ...string) (string, error) {
 	var out bytes.Buffer
 	c.SetOut(&out)
 	c.SetErr(&out)
@@ -185,10 +188,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 		}
 	}
 	anonymised := filepath.Join(t.TempDir(), "anonymised")
-	c := newAnonymise()
-	c.SetArgs([]string{file, "-o", anonymised})
-	c.SilenceUsage, c.SilenceErrors = true, true
-	if err := c.Execute(); codeOf(err) != exitCannotTell || !strings.Contains(err.Error(), "1 part of "+file+" cannot be read") {
+	if _, err := outputOf(newAnonymise(), file, "-o", anonymised); codeOf(err) != exitCannotTell || !strings.Contains(err.Error(), "1 part of "+file+" cannot be read") {
 		t.Errorf("anonymise: %v", err)
 	}
 	var r report.Report
@@ -197,13 +197,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	}
 	whole := scenarioRecording(t)
 	for _, args := range [][]string{{file, whole}, {whole, file}} {
-		c := newDiff()
-		var out bytes.Buffer
-		c.SetOut(&out)
-		c.SetErr(&out)
-		c.SetArgs(args)
-		c.SilenceUsage, c.SilenceErrors = true, true
-		if err := c.Execute(); codeOf(err) != exitCannotTell || !strings.Contains(err.Error(), "of "+file+" cannot be read") {
+		if _, err := outputOf(newDiff(), args...); codeOf(err) != exitCannotTell || !strings.Contains(err.Error(), "of "+file+" cannot be read") {
 			t.Errorf("diff %q: %v", args, err)
 		}
 	}

@@ -13,9 +13,8 @@ import (
 // lab is meant to take.
 const labGCPercent = 60
 
-// A replay, which has nothing else to spare, is set to the same.
-
-// spareMemory sets that, unless GOGC asks for something else.
+// spareMemory sets that, unless GOGC asks for something else. A replay is set to the
+// same.
 func spareMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(labGCPercent)

@@ -137,12 +137,16 @@ func (r *Ring) Save(path string, o Options) error {
 // yet: one that goes on only where no other is left. ErrNoSession says that there is none.
 func SaveLast(dir, path string, o Options) error {
 	all := ringsIn(dir)
-	ids := byLastWrite(all)
-	slices.SortStableFunc(ids, func(a, b string) int {
-		return cmp.Compare(btoi(!inUse(dir, a)), btoi(!inUse(dir, b)))
-	})
+	var running, ended []string
+	for _, id := range byLastWrite(all) {
+		if inUse(dir, id) {
+			running = append(running, id)
+		} else {
+			ended = append(ended, id)
+		}
+	}
 	// One whose program could write nothing is none.
-	for _, id := range slices.Backward(ids) {
+	for _, id := range slices.Backward(append(running, ended...)) {
 		parts := slices.DeleteFunc(all[id], func(path string) bool {
 			f, err := Open(path)
 			if err == nil {
@@ -211,13 +215,6 @@ func inUse(dir, id string) bool {
 	}
 	defer f.Close()
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // join writes one recording of several that follow each other, each of which begins

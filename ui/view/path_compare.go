@@ -27,10 +27,8 @@ func (v *PathView) keptPath(c *Context) *timeline.Path {
 	if svc == nil {
 		return nil
 	}
-	for _, q := range svc.Paths {
-		if q.ID == v.kept.Path {
-			return q
-		}
+	for _, q := range svc.PathsOf([]string{v.kept.Path}) {
+		return q
 	}
 	return nil
 }

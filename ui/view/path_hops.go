@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kconverge/kconverge/engine/lanes"
+	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui/draw"
 	"github.com/kconverge/kconverge/ui/theme"
 )
@@ -63,13 +64,13 @@ func (v *PathView) drawHops(s *draw.Screen, r draw.Rect, c *Context, w *lanes.Wa
 	v.h = max(1, min(v.n, r.Max.Y-y))
 	v.hops.fit(v.n, v.h)
 	for i := 0; i < v.h; i++ {
-		v.drawHop(s, y, col, scale, c, w, v.hops.first+i)
+		v.drawHop(s, y, col, scale, c, w, v.hops.first+i, beside)
 		y++
 	}
 	return y
 }
 
-func (v *PathView) drawHop(s *draw.Screen, y int, col hopColumns, scale ruler, c *Context, w *lanes.Waterfall, i int) {
+func (v *PathView) drawHop(s *draw.Screen, y int, col hopColumns, scale ruler, c *Context, w *lanes.Waterfall, i int, beside *timeline.Path) {
 	b := w.Bars[i]
 	label := b.Label
 	switch {
@@ -112,7 +113,7 @@ func (v *PathView) drawHop(s *draw.Screen, y int, col hopColumns, scale ruler, c
 		s.Right(col.share, y, theme.Text, fmt.Sprintf("%d %%", b.Share))
 	}
 	if col.usual > col.share {
-		if took, ok := usualOrKept(w, &b, v.beside(c, w.Path)); ok {
+		if took, ok := usualOrKept(w, &b, beside); ok {
 			s.Right(col.usual, y, theme.Dim, lanes.Duration(took))
 		}
 	}
