@@ -106,6 +106,10 @@ func (w *waiter) wait(idle time.Time, fds []unix.PollFd) (wakeup, error) {
 // have to wait for a processor of Go's, and the read. The kernel tells the sum of
 // the second and third, and the thread's time on run queues; what is not told (u)
 // is the first and the last two, and the time on a run queue may be of those.
+//
+// What neither tells, and no bounds hold: how long a hypervisor kept the processor
+// from running anything, and how long whoever wrote the rules was kept from running
+// after the commit, before this listener's copy of the notification.
 func (u wakeup) bounds(now time.Time) (from, to time.Time) {
 	untold := max(0, now.Sub(u.began)-u.slept) + clocksApart
 	from, to = now.Add(-u.queued-untold), now.Add(-max(0, u.queued-untold))
