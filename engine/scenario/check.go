@@ -45,6 +45,7 @@ type Check struct {
 	Reconcile   *StepsCheck       `yaml:"reconcile"`
 	Syncs       *StepsCheck       `yaml:"syncs"`
 	Events      *EventsCheck      `yaml:"events"`
+	Official    *OfficialCheck    `yaml:"official"`
 	// Together is how long old and new pods were routed to side by side.
 	Together *Length `yaml:"together"`
 	// LeftOut are the nodes that count no more, because they are not ready.
@@ -254,6 +255,12 @@ func (c *Check) validate(marks []string) error {
 		filters = append(filters, r.Of)
 		if r.Worst == nil || !slices.Contains([]string{"", "termination", "exit", "wrong-pod"}, r.From) {
 			return errors.New("risk: give worst, and from as termination, exit or wrong-pod")
+		}
+	}
+	if o := c.Official; o != nil {
+		filters = append(filters, o.Of)
+		if o.Known == nil && o.Missing == nil {
+			return errors.New("official: give known or missing")
 		}
 	}
 	for _, f := range filters {

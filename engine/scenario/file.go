@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type Scenario struct {
 	Title string `yaml:"title"`
 	// About tells more; it is printed and shown when the scenario begins.
 	About string `yaml:"about"`
+	// Reports are public reports of people who met it, as OWNER/REPOSITORY#NUMBER.
+	Reports List `yaml:"reports"`
 	// Nodes is how many nodes the lab has; 3 when 0.
 	Nodes int `yaml:"nodes"`
 	// Traffic is how many connections a second each node opens to each Service from
@@ -222,10 +225,15 @@ func (s *Scenario) lines(content []byte) {
 	}
 }
 
+// report is how a public report is named.
+var report = regexp.MustCompile(`^[\w.-]+/[\w.-]+#\d+$`)
+
 func (s *Scenario) validate() error {
 	switch {
 	case s.Title == "":
 		return errors.New("title is missing: one line that says what it shows")
+	case slices.ContainsFunc(s.Reports, func(r string) bool { return !report.MatchString(r) }):
+		return fmt.Errorf("reports: %s: write each as kubernetes/kubernetes#76338", strings.Join(s.Reports, ", "))
 	case s.Nodes < 1 || s.Nodes > maxNodes:
 		return fmt.Errorf("nodes: %d: choose 1 to %d", s.Nodes, maxNodes)
 	case s.Traffic < 0 || s.Traffic > MaxTraffic:
@@ -348,4 +356,13 @@ const clearAll = "all"
 // HasControl reports whether the scenario can be run without its cause.
 func (s *Scenario) HasControl() bool {
 	return slices.ContainsFunc(s.Steps, func(st Step) bool { return st.cause() })
+}
+
+// about is what is told at the beginning.
+func (s *Scenario) about() string {
+	text := strings.TrimSpace(s.About)
+	if len(s.Reports) > 0 {
+		text = strings.TrimSpace(text + " People met it: " + strings.Join(s.Reports, ", ") + ".")
+	}
+	return text
 }

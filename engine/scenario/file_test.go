@@ -1,7 +1,9 @@
 package scenario_test
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +32,7 @@ func TestAMistakeIsNamedWithItsPlaceAndTheWayOut(t *testing.T) {
 		"an unknown hop":        {"- expect: {that: x, lag: {worst: 3s}}", "hop is missing"},
 		"over the others":       {"- expect: {that: x, lag: {hop: nodes, over: 3s..4s}}", "over compares a node with the others"},
 		"half seconds":          {"- deploy: {name: web, probe: 500ms}", "is not in whole seconds"},
+		"no number":             {"- expect: {that: x, official: {node: node-1}}", "official: give known or missing"},
 		"no manifest":           {"- apply: '{kind: Pod}'", "kind, apiVersion and metadata.name are needed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,12 +44,53 @@ func TestAMistakeIsNamedWithItsPlaceAndTheWayOut(t *testing.T) {
 	}
 }
 
+func TestAReportIsNamedByItsRepositoryAndNumber(t *testing.T) {
+	if _, err := scenario.Parse("mine.yaml", []byte("title: t\nreports: \"76338\"\nsteps: [{say: x}]\n")); err == nil || !strings.Contains(err.Error(), "kubernetes/kubernetes#76338") {
+		t.Errorf("a bare number: %v", err)
+	}
+}
+
 func TestAFileHoldsOneScenario(t *testing.T) {
 	if _, err := scenario.Parse("mine.yaml", []byte("title: t\nsteps: [{say: x}]\n---\ntitle: u\n")); err == nil || !strings.Contains(err.Error(), "one scenario") {
 		t.Errorf("two documents: %v", err)
 	}
 	if _, err := scenario.Parse("mine.yaml", nil); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// TestTheTableOfReportsIsTrue holds the README's table against the scenarios.
+func TestTheTableOfReportsIsTrue(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(text), "## Reports that cannot")
+	var says, have []string
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) != 5 || !strings.Contains(cells[1], "#") {
+			continue
+		}
+		for report := range strings.SplitSeq(cells[1], ",") {
+			for _, name := range strings.Fields(cells[3]) {
+				says = append(says, strings.TrimSpace(report)+" "+strings.Trim(name, "`"))
+			}
+		}
+	}
+	all, err := scenario.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		for _, r := range s.Reports {
+			have = append(have, r+" "+s.Name)
+		}
+	}
+	slices.Sort(says)
+	slices.Sort(have)
+	if !slices.Equal(says, have) || len(says) < 20 {
+		t.Errorf("the README's table has\n%s\nand the scenarios have\n%s", strings.Join(says, "\n"), strings.Join(have, "\n"))
 	}
 }
 

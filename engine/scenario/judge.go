@@ -126,6 +126,7 @@ func (c *Check) parts() (out []part) {
 	add(c.Reconcile != nil, "controller", judgeReconcile)
 	add(c.Syncs != nil, "syncs", judgeSyncs)
 	add(c.Events != nil, "Events", judgeEvents)
+	add(c.Official != nil, "official numbers", service(judgeOfficial))
 	add(len(c.LeftOut) > 0, "left out", service(func(s *timeline.Service, _ *court) (string, bool) {
 		have := slices.Clone(s.Coverage.LeftOut)
 		want := slices.Clone([]string(c.LeftOut))

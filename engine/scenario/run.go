@@ -134,8 +134,8 @@ func (p *player) play(ctx context.Context) (err error) {
 	p.besideCtx, stop = context.WithCancel(ctx)
 	defer func() { stop(); err = errors.Join(err, p.beside.Wait()) }()
 	defer p.narrate(&collect.Narration{Ended: true})
-	if s.About != "" {
-		p.say(s.About)
+	if about := s.about(); about != "" {
+		p.say(about)
 	}
 	if s.Traffic > 0 {
 		if err := p.traffic(ctx, s.Traffic); err != nil {

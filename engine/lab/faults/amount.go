@@ -59,15 +59,16 @@ func shareOf(s string) (amount, error) {
 	return amount{share: p / 100}, nil
 }
 
-// codes are the answers that a server in trouble gives, and that clients try again.
-var codes = map[int]string{429: "too many requests", 500: "internal error", 502: "bad gateway", 503: "unavailable", 504: "timeout"}
+// codes are the answers that a server in trouble gives, and that clients try again; after
+// 410 to a watch they list anew.
+var codes = map[int]string{410: "the resource version is too old", 429: "too many requests", 500: "internal error", 502: "bad gateway", 503: "unavailable", 504: "timeout"}
 
 // codeAndShare is a status code, with or without ":30%".
 func codeAndShare(s string) (amount, error) {
 	text, part, partly := strings.Cut(s, ":")
 	code, err := strconv.Atoi(text)
 	if err != nil || codes[code] == "" {
-		return amount{}, fmt.Errorf("%q is no status code of a server in trouble: write 429, 500, 502, 503 or 504, with a share as in 503:30%%, or off to clear it", text)
+		return amount{}, fmt.Errorf("%q is no status code of a server in trouble: write 410, 429, 500, 502, 503 or 504, with a share as in 503:30%%, or off to clear it", text)
 	}
 	a := amount{share: 1}
 	if partly {

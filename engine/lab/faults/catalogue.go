@@ -12,7 +12,7 @@ var catalogue = []Definition{
 	},
 	{
 		Name: "api-error", Value: "CODE[:PERCENT]", Target: requestTarget, Example: "api-error=503:50%@client=reconciler",
-		Does:   "the API server answers requests with that status: 429, 500, 502, 503 or 504",
+		Does:   "the API server answers requests with that status: 429, 500, 502, 503 or 504; 410 only to watches that are begun again, after which clients list anew",
 		See:    "retries of the reconciler; pods that stay as they were; kubectl prints the error",
 		amount: codeAndShare, target: ofRequests, OwnPlane: true,
 	},

@@ -72,7 +72,7 @@ func TestWhatIsWrongIsNamedWithAWayOut(t *testing.T) {
 		"sync-delay=fast":              "write 500ms or 2s, or off",
 		"sync-delay=3s@":               "nothing stands behind the @",
 		"sync-fail=120%":               "a percentage such as 30%",
-		"api-error=404":                "write 429, 500, 502, 503 or 504",
+		"api-error=404":                "write 410, 429, 500, 502, 503 or 504",
 		"api-delay=1s@verb=updaet":     "there are create, delete",
 		"api-delay=1s@who=me":          "write verb=, resource=, name= or client=",
 		"api-delay=1s@client=nobody":   "there are reconciler",

@@ -77,7 +77,11 @@ func (f *Faults) meet(w http.ResponseWriter, r *http.Request, info *request.Requ
 		}
 	}
 	for _, t := range f.of("api-error") {
-		if t.target.touches(a) && (!watch || slices.Contains(t.target.verbs, "watch")) && t.strikes() {
+		meant := !watch || slices.Contains(t.target.verbs, "watch")
+		if t.amount.code == http.StatusGone {
+			meant = resumes(r, watch)
+		}
+		if t.target.touches(a) && meant && t.strikes() {
 			refuse(w, t)
 			return false
 		}
@@ -88,9 +92,17 @@ func (f *Faults) meet(w http.ResponseWriter, r *http.Request, info *request.Requ
 	return true
 }
 
+// resumes reports that a request goes on with a watch where an earlier one was: only
+// that can be too old. One that asks for what there is now, and a list, never are.
+func resumes(r *http.Request, watch bool) bool {
+	q := r.URL.Query()
+	version := q.Get("resourceVersion")
+	return watch && version != "" && version != "0" && q.Get("sendInitialEvents") != "true"
+}
+
 // reasons are those that the API server gives with its codes.
 var reasons = map[int]metav1.StatusReason{
-	429: metav1.StatusReasonTooManyRequests, 500: metav1.StatusReasonInternalError,
+	410: metav1.StatusReasonExpired, 429: metav1.StatusReasonTooManyRequests, 500: metav1.StatusReasonInternalError,
 	503: metav1.StatusReasonServiceUnavailable, 504: metav1.StatusReasonTimeout,
 }
 
