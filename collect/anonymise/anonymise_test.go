@@ -162,7 +162,8 @@ func TestNothingThatIsNotKnownIsLeft(t *testing.T) {
 				t.Fatalf("only %d were there before", n)
 			}
 			for x := range addressesIn(out.String()) {
-				if f.addrs[x] {
+				// Who has not learnt may by chance replace one by what another was.
+				if f.addrs[x] && (learn || !a.Stands(x)) {
 					t.Fatalf("%s is left", x)
 				}
 			}

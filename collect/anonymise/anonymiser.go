@@ -12,15 +12,16 @@ import (
 type Anonymiser struct {
 	names names
 	addrs addresses
-	// seen are the addresses that Learn met, made what Event put in their place.
-	seen map[netip.Addr]bool
-	back map[string]string // of tests: what was replaced, by what it became
+	// seen are the addresses that Learn met, ranges the prefixes.
+	seen   map[netip.Addr]bool
+	ranges map[netip.Prefix]bool
+	back   map[string]string // of tests: what was replaced, by what it became
 }
 
 // New returns an Anonymiser whose replacements are its own: those of two have nothing
 // to do with each other.
 func New() *Anonymiser {
-	return &Anonymiser{names: newNames(), addrs: newAddresses(randomKey()), seen: map[netip.Addr]bool{}}
+	return &Anonymiser{names: newNames(), addrs: newAddresses(randomKey()), seen: map[netip.Addr]bool{}, ranges: map[netip.Prefix]bool{}}
 }
 
 func randomKey() (key [16]byte) {
@@ -44,10 +45,16 @@ func (a *Anonymiser) Learnt() {
 	}
 }
 
-// addressesMeet tells that an address would be replaced by one that was met.
+// addressesMeet tells that an address, or a prefix, would be replaced by an address
+// that was met.
 func (a *Anonymiser) addressesMeet() bool {
 	for was := range a.seen {
 		if now := a.addrs.replace(was); a.seen[now] && !kept(was) {
+			return true
+		}
+	}
+	for was := range a.ranges {
+		if now := a.prefix(was).Addr(); a.seen[now] && !kept(now) {
 			return true
 		}
 	}
@@ -112,6 +119,9 @@ func (a *Anonymiser) prefix(p netip.Prefix) netip.Prefix {
 		return p
 	}
 	was := p.Masked()
+	if !a.names.settled {
+		a.ranges[was] = true
+	}
 	now, err := a.addrs.replace(was.Addr()).Prefix(p.Bits())
 	if err != nil {
 		return netip.Prefix{}

@@ -65,6 +65,22 @@ func (a *Anonymiser) Addresses() (out []netip.Addr) {
 	return out
 }
 
+// Stands tells that an address is what has become of one that was met, of an address
+// or of a prefix.
+func (a *Anonymiser) Stands(x netip.Addr) bool {
+	for _, now := range a.addrs.cache {
+		if now == x {
+			return true
+		}
+	}
+	for p := range a.ranges {
+		if a.prefix(p).Addr() == x {
+			return true
+		}
+	}
+	return false
+}
+
 // Known tells that a word stays where it is one of Kubernetes.
 func Known(s string) bool { return knownWords[s] || knownKeys[s] || knownSources[s] || probe[s] }
 
