@@ -168,6 +168,9 @@ func (s *Syncer) sync(ctx context.Context) error {
 	s.step(collect.ObjectKey{}, 0, &collect.SyncStep{Step: "started", Full: full, Pending: s.in.count()})
 	res, n, err := s.write(ctx, full, start)
 	took := s.o.Clock.Since(start)
+	if err != nil && ctx.Err() != nil {
+		return err // it ends with its node, which is no failure of the rules
+	}
 	if err != nil {
 		// What changed is forgotten, so a partial sync is not possible.
 		s.needFull = true

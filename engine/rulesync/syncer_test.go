@@ -394,6 +394,26 @@ func TestBeforeCanDelayAndFailASync(t *testing.T) {
 	})
 }
 
+// Nobody is to read, at a lab's end, that syncs fail.
+func TestASyncThatIsCutShortAtTheEndHasNotFailed(t *testing.T) {
+	var harnessed *harness
+	inTime(t, Options{Before: func(ctx context.Context, full bool) error {
+		if full {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}}, func(h *harness) { h.service("a") }, func(h *harness) {
+		harnessed = h
+		time.Sleep(10 * time.Second)
+		h.slice("a-1", "a", "10.244.1.2")
+		h.expect("0s started pending=1 full", "0s committed gen=1 took=0s full", "10s received default/a pending=1", "10s started pending=1")
+	})
+	if len(harnessed.steps) > 0 {
+		t.Errorf("at the end: %q", harnessed.steps)
+	}
+}
+
 func TestSharedInformersServeSeveralNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(testService("a"), testSlice("a-1", "a", "10.244.1.2"))
