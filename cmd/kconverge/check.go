@@ -52,11 +52,14 @@ when there is none but something could not be seen (KC4xx).`,
 	c.Flags().DurationVar(&limit, "timeout", firstWord, "how long to wait for the first word of all sources")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		flags.headless = true
+		if err := validTimeout(limit); err != nil {
+			return err
+		}
 		switch {
 		case flags.output != "text" && flags.output != "json":
 			return exitf(exitUsage, "--output %s: check prints text or json", flags.output)
-		case watch < 0 || limit <= 0:
-			return exitf(exitUsage, "--for %s, --timeout %s: must not be negative, and --timeout not 0", watch, limit)
+		case watch < 0:
+			return exitf(exitUsage, "--for %s: choose 0 or more, such as 10m", watch)
 		case file != "" && watch > 0:
 			return exitf(exitUsage, "--for: a recording is judged at its end")
 		case file != "":

@@ -107,6 +107,9 @@ func (lf *labFlags) validate(f *outputFlags) error {
 	if lf.command != "" {
 		f.headless = true
 	}
+	if err := validTimeout(lf.limit); err != nil {
+		return err
+	}
 	return f.validate()
 }
 

@@ -52,6 +52,9 @@ and prints each path. --kubeconfig goes to COMMAND as KUBECONFIG; --context and
 	c.Flags().DurationVar(&limit, "timeout", 5*time.Minute, "how long to wait for convergence after the command")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		flags.headless = true
+		if err := validTimeout(limit); err != nil {
+			return err
+		}
 		services, args := runArgs(c, args)
 		return where.run(c, &flags, services, vouchWaiting, func(_ *cluster, o *observation) {
 			inScope := o.keep

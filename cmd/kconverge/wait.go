@@ -29,6 +29,12 @@ func newWait() *cobra.Command {
 	c.Flags().IntVar(&least, "min-endpoints", 1, "ready endpoints that each Service must have at least")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		flags.headless = true
+		if err := validTimeout(limit); err != nil {
+			return err
+		}
+		if least < 0 {
+			return exitf(exitUsage, "--min-endpoints %d: choose 0 or more", least)
+		}
 		return where.run(c, &flags, args, vouchWaiting, func(_ *cluster, o *observation) {
 			o.during = func(ctx context.Context, rt *live.Runtime) error {
 				return settle(ctx, rt, live.Convergence{Scope: o.scope, MinEndpoints: least, Settled: true, Ask: askAll(o.sources)}, limit)
@@ -36,4 +42,12 @@ func newWait() *cobra.Command {
 		})
 	}
 	return c
+}
+
+// validTimeout refuses a --timeout that leaves no time to wait.
+func validTimeout(limit time.Duration) error {
+	if limit <= 0 {
+		return exitf(exitUsage, "--timeout %s: choose a time above 0, such as 5m", limit)
+	}
+	return nil
 }
