@@ -124,7 +124,7 @@ func TestCheckRefuses(t *testing.T) {
 		says string
 	}{
 		{[]string{"check", "-o", "events"}, exitUsage, "text or json"},
-		{[]string{"check", "--for", "-1s"}, exitUsage, "negative"},
+		{[]string{"check", "--for", "-1s"}, exitUsage, "--for -1s: choose 0 or more"},
 		{[]string{"check", "--recording", "x", "--for", "1s"}, exitUsage, "at its end"},
 		{[]string{"check", "--recording", filepath.Join(h.dir, "none")}, exitUnreachable, "none"},
 		{[]string{"check", "--recording", "x", "pod/x"}, exitUsage, "svc/NAME"},
