@@ -202,6 +202,7 @@ func judgeConnections(s *timeline.Service, ct *court) (string, bool) {
 		}
 	}
 	failed, unexplained := 0, 0
+	which := ""
 	for i := range s.Failures {
 		f := &s.Failures[i]
 		if f.Began.Before(ct.since) || want.Node != "" && f.Node != want.Node {
@@ -210,8 +211,12 @@ func judgeConnections(s *timeline.Service, ct *court) (string, bool) {
 		failed++
 		if s.ExplainFailure(f, ct.snap.Nodes).Kind == timeline.Unexplained {
 			unexplained++
+			if which == "" {
+				which = fmt.Sprintf(" (%s to %s, %s after %s, begun %s)", f.Node, f.Address, f.Result, round(f.Ended.Sub(f.Began)), f.Began.Format("15:04:05.000"))
+			}
 		}
 	}
-	return all(counted("ok", want.OK, ok), counted("failed", want.Failed, failed),
+	text, met := all(counted("ok", want.OK, ok), counted("failed", want.Failed, failed),
 		counted("unexplained", want.Unexplained, unexplained), counted("answered by pods", want.Pods, len(pods)))
+	return text + which, met
 }
