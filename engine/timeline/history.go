@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -87,7 +88,7 @@ type MemberInstant struct {
 func (s *Service) At(t time.Time) *Instant {
 	in := &Instant{At: t, State: Converged}
 	in.specAt(s, t)
-	if c, ok := stepAt(s.Wanted, t, func(c Count) time.Time { return c.At }); ok {
+	if c, ok := stepAt(s.Wanted, t, func(c *Count) time.Time { return c.At }); ok {
 		in.Wanted, in.WantedKnown = c.N, true
 	}
 	for i := range s.Pods {
@@ -112,7 +113,7 @@ func (s *Service) PlanesAt(t time.Time) *Instant {
 }
 
 func (in *Instant) specAt(s *Service, t time.Time) {
-	if c, ok := stepAt(s.specs, t, func(c specChange) time.Time { return c.at }); ok {
+	if c, ok := stepAt(s.specs, t, func(c *specChange) time.Time { return c.at }); ok {
 		in.Spec, in.Exists = c.spec, c.exists
 	} else if s.specs == nil {
 		in.Spec, in.Exists = s.Spec, s.Deleted.IsZero() || t.Before(s.Deleted)
@@ -148,14 +149,15 @@ func (s *Snapshot) At(namespace, name string, t time.Time) *Instant {
 }
 
 // stepAt is the value at t of a step function.
-func stepAt[T any](changes []T, t time.Time, at func(T) time.Time) (x T, ok bool) {
-	for _, c := range changes {
-		if at(c).After(t) {
-			break
-		}
-		x, ok = c, true
+func stepAt[T any](changes []T, t time.Time, at func(*T) time.Time) (x T, ok bool) {
+	n := len(changes)
+	if n > 0 && at(&changes[n-1]).After(t) { // most ask for a moment near the end
+		n = sort.Search(n, func(i int) bool { return at(&changes[i]).After(t) })
 	}
-	return x, ok
+	if n == 0 {
+		return x, false
+	}
+	return changes[n-1], true
 }
 
 // rulesAt lists the planes of nodes that were there at t, by name.
@@ -216,10 +218,7 @@ func (p *Plane) instant(t time.Time, members bool) *PlaneInstant {
 // memberAt is a member's state at t, since when it differs without a break, and
 // since when nothing answers behind it.
 func memberAt(changes []MemberChange, t time.Time) (now MemberChange, since, stopped time.Time) {
-	n := len(changes)
-	for n > 0 && changes[n-1].At.After(t) { // most ask for a moment near the end
-		n--
-	}
+	n := changesBy(changes, t)
 	if n == 0 {
 		return now, since, stopped
 	}
@@ -388,7 +387,7 @@ func (h *history) leftOut(node string, t time.Time) bool {
 	if !ok {
 		return false
 	}
-	c, _ := stepAt(h.nodes[i].changes, t, func(c nodeChange) time.Time { return c.at })
+	c, _ := stepAt(h.nodes[i].changes, t, func(c *nodeChange) time.Time { return c.at })
 	return c.leftOut
 }
 
@@ -408,7 +407,7 @@ func (h *history) coverage(t time.Time, routed bool) Coverage {
 	if h == nil {
 		return c
 	}
-	blind, _ := stepAt(h.blinds, t, func(b blindChange) time.Time { return b.at })
+	blind, _ := stepAt(h.blinds, t, func(b *blindChange) time.Time { return b.at })
 	c.BlindPlanes = maps.Clone(blind.planes)
 	set := func(k PlaneKind, why string) {
 		if c.BlindPlanes == nil {
@@ -426,7 +425,7 @@ func (h *history) coverage(t time.Time, routed bool) Coverage {
 	}
 	for i := range h.nodes {
 		n := &h.nodes[i]
-		x, ok := stepAt(n.changes, t, func(c nodeChange) time.Time { return c.at })
+		x, ok := stepAt(n.changes, t, func(c *nodeChange) time.Time { return c.at })
 		switch {
 		case !ok:
 		case x.named:

@@ -88,6 +88,7 @@ func (s *service) judge(v *Service) {
 		if p.id.Kind == PlaneSlices {
 			budget = s.m.opt.Budgets.Slices
 		}
+		v.Differences = slices.Grow(v.Differences, p.differences()*p.weight())
 		for d := range p.differ() {
 			v.Differences = append(v.Differences, d)
 			if !counted {
@@ -118,7 +119,7 @@ func (s *service) judge(v *Service) {
 // differ are the plane's differences, those of each node.
 func (p *plane) differ() iter.Seq[Difference] {
 	return func(yield func(Difference) bool) {
-		for c := range p.cells() {
+		for c := range p.held() { // what the class stands for agrees
 			if c.class == agrees {
 				continue
 			}
