@@ -82,7 +82,7 @@ func (p *plane) compact() {
 	}
 	if n == len(p.class.want) {
 		p.root, p.rootFront, p.common, p.own = p.class, front, nil, map[EndpointID]*cell{}
-		p.there = nil
+		p.there, p.retold = nil, true
 	}
 }
 
@@ -94,6 +94,7 @@ func (c *cell) same(o *cell) bool {
 
 // cell returns the cell of an endpoint for writing, making it.
 func (p *plane) cell(id EndpointID) *cell {
+	p.turn(id)
 	c, dropped := p.own[id]
 	switch {
 	case c != nil:
@@ -110,6 +111,17 @@ func (p *plane) cell(id EndpointID) *cell {
 	p.own[id] = c
 	p.place(c)
 	return c
+}
+
+// turn notes for the next view that a cell of own is written.
+func (p *plane) turn(id EndpointID) {
+	switch {
+	case p.shown == nil || p.retold:
+	case len(p.turned) > len(p.own):
+		p.retold = true
+	default:
+		p.turned = append(p.turned, id)
+	}
 }
 
 // place keeps the index of cells that are there. c is one of own.
@@ -170,6 +182,7 @@ func (p *plane) unshare() {
 			delete(p.own, id)
 		}
 	}
+	p.retold = true
 }
 
 // copyOf makes a shared cell the plane's own.
@@ -185,6 +198,7 @@ func (p *plane) copyOf(shared *cell) *cell {
 
 // forget drops a cell.
 func (p *plane) forget(id EndpointID) {
+	p.turn(id)
 	if p.shared(id) != nil {
 		p.own[id] = nil
 	} else {
@@ -277,7 +291,7 @@ func (p *plane) share() map[EndpointID]*cell {
 			}
 		}
 	}
-	p.own, p.there, p.aging = map[EndpointID]*cell{}, nil, nil
+	p.own, p.there, p.aging, p.retold = map[EndpointID]*cell{}, nil, nil, true
 	return p.common
 }
 

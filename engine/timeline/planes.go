@@ -119,6 +119,10 @@ type plane struct {
 	dirty   bool       // since the last view
 	view    *Plane     `graph:"-"`
 	shown   *planeView `graph:"-"` // of a node's rules
+	// turned are the cells of own that may have changed since shown was made; retold:
+	// own has been made anew.
+	turned []EndpointID `graph:"-"`
+	retold bool         `graph:"-"`
 	// excluded: the node does not count now, see leftOut. waits: what it is
 	// compared with is not listed yet, see waits.go.
 	excluded, waits bool

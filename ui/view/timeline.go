@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"runtime"
 	"sort"
 	"strings"
 	"time"
@@ -24,8 +25,8 @@ type TimelineView struct {
 	rows list
 	key  string // of the chosen row, so that it stays chosen when rows come
 	// planes are those of the last frame's nodes. They are kept so that the next
-	// frame finds those that have not changed.
-	planes []*timeline.Plane
+	// frame finds those that have not changed, and of the others what has not.
+	planes *timeline.MadePlanes
 
 	cell   time.Duration
 	zoomed bool // cell was chosen; else it follows the width
@@ -108,9 +109,10 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 	}
 	avail := r.Dy() - 4 // title, axis, legend
 	v.maxPods = podsThatFit(avail, svc)
-	v.planes = nil
-	if svc.Rules.Len() <= planesKept {
-		v.planes = svc.Rules.All()
+	planes := svc.Rules.Make(v.planes)
+	defer runtime.KeepAlive(planes)
+	if v.planes = nil; svc.Rules.Len() <= planesKept {
+		v.planes = planes
 	}
 	v.pic = v.picture(c, svc, v.layout.Cols)
 	c.Focus.Pod = ""
