@@ -123,14 +123,19 @@ func (in *Instant) specAt(s *Service, t time.Time) {
 
 func (in *Instant) planes(s *Service, t time.Time, members bool) {
 	if s.Slices != nil {
-		in.Slices = s.Slices.instant(t, members)
+		in.Slices = s.Slices.instant(new(PlaneInstant), t, members)
 	}
 	if s.Endpoints != nil {
-		in.Endpoints = s.Endpoints.instant(t, members)
+		in.Endpoints = s.Endpoints.instant(new(PlaneInstant), t, members)
 	}
-	for _, p := range s.rulesAt(t) {
+	rules := s.rulesAt(t)
+	room := make([]PlaneInstant, len(rules))
+	if len(rules) > 0 {
+		in.Rules = make([]*PlaneInstant, 0, len(rules))
+	}
+	for i, p := range rules {
 		// Services that kube-proxy leaves alone have rules by mistake only.
-		if x := p.instant(t, members); in.RoutedByProxy || x.Have > 0 || len(x.Differences) > 0 {
+		if x := p.instant(&room[i], t, members); in.RoutedByProxy || x.Have > 0 || len(x.Differences) > 0 {
 			in.Rules = append(in.Rules, x)
 		}
 	}
@@ -184,8 +189,9 @@ func (s *Service) rulesAt(t time.Time) []*Plane {
 	return out
 }
 
-func (p *Plane) instant(t time.Time, members bool) *PlaneInstant {
-	in := &PlaneInstant{ID: p.ID}
+// instant is how the plane stood at t; in, which is blank, becomes it.
+func (p *Plane) instant(in *PlaneInstant, t time.Time, members bool) *PlaneInstant {
+	in.ID = p.ID
 	c, ok := p.At(t)
 	if !ok {
 		in.Past, in.Claimed = p.Past.At(t)
@@ -201,8 +207,17 @@ func (p *Plane) instant(t time.Time, members bool) *PlaneInstant {
 	if members {
 		in.Members = make([]MemberInstant, 0, len(p.Members))
 	}
+	if n := c.Missing + c.Stale + c.Unexpected + c.Changed; n > 0 {
+		in.Differences = make([]Difference, 0, n)
+	}
 	for i := range p.Members {
 		m := &p.Members[i]
+		if !members {
+			// Most agree, and nothing is told of those.
+			if n := changesBy(m.Changes, t); n == 0 || m.Changes[n-1].Agrees {
+				continue
+			}
+		}
 		c, since, stopped := memberAt(m.Changes, t)
 		if members && (c.Want || c.Have || !c.Agrees && !c.At.IsZero()) {
 			in.Members = append(in.Members, MemberInstant{m.Endpoint, c})

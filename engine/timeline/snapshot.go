@@ -79,7 +79,16 @@ func (s *service) ages() bool {
 func (s *service) judge(v *Service) {
 	v.State, s.stallsAt = Converged, time.Time{}
 	now := s.m.now
-	for _, p := range s.planes() {
+	planes, n := s.planes(), 0
+	for _, p := range planes {
+		if !p.waits {
+			n += p.differences() * p.weight()
+		}
+	}
+	if n > 0 {
+		v.Differences = make([]Difference, 0, n)
+	}
+	for _, p := range planes {
 		if p.waits || p.counts.Agrees() {
 			continue
 		}
@@ -88,7 +97,6 @@ func (s *service) judge(v *Service) {
 		if p.id.Kind == PlaneSlices {
 			budget = s.m.opt.Budgets.Slices
 		}
-		v.Differences = slices.Grow(v.Differences, p.differences()*p.weight())
 		for d := range p.differ() {
 			v.Differences = append(v.Differences, d)
 			if !counted {
