@@ -248,7 +248,7 @@ func (b *builder) slowest(all []*timeline.Plane) []*timeline.Plane {
 			list = append(list, t)
 		}
 	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].d > list[j].d })
+	slices.SortStableFunc(list, func(x, y timed) int { return cmp.Compare(y.d, x.d) })
 	var out []*timeline.Plane
 	for _, t := range list[:min(len(list), slowestShown)] {
 		out = append(out, t.p)

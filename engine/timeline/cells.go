@@ -82,7 +82,7 @@ func (p *plane) compact() {
 	}
 	if n == len(p.class.want) {
 		p.root, p.rootFront, p.common, p.own = p.class, front, nil, map[EndpointID]*cell{}
-		p.there, p.retold = nil, true
+		p.there, p.odd, p.retold = nil, nil, true
 	}
 }
 
@@ -124,8 +124,15 @@ func (p *plane) turn(id EndpointID) {
 	}
 }
 
-// place keeps the index of cells that are there. c is one of own.
+// place keeps the indexes of cells that are there and that differ. c is one of own.
 func (p *plane) place(c *cell) {
+	switch {
+	case p.odd == nil:
+	case c.class != agrees:
+		p.odd[c.id] = c
+	default:
+		delete(p.odd, c.id)
+	}
 	switch {
 	case p.there == nil:
 	case c.want != absent || c.had != absent:
@@ -155,6 +162,33 @@ func (p *plane) present() iter.Seq[*cell] {
 			}
 		}
 		for _, c := range p.there {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// differing are the cells that differ, for reading as with find. They come in no order.
+func (p *plane) differing() iter.Seq[*cell] {
+	if p.odd == nil {
+		p.odd = map[EndpointID]*cell{}
+		for _, c := range p.own {
+			if c != nil {
+				p.place(c)
+			}
+		}
+	}
+	return func(yield func(*cell) bool) {
+		for id, c := range p.common { // what the class stands for agrees
+			if c.class == agrees {
+				continue
+			}
+			if _, replaced := p.own[id]; !replaced && !yield(c) {
+				return
+			}
+		}
+		for _, c := range p.odd {
 			if !yield(c) {
 				return
 			}
@@ -205,6 +239,7 @@ func (p *plane) forget(id EndpointID) {
 		delete(p.own, id)
 	}
 	delete(p.there, id)
+	delete(p.odd, id)
 }
 
 // cells are all cells, for reading as with find. They come in no order.
@@ -291,7 +326,7 @@ func (p *plane) share() map[EndpointID]*cell {
 			}
 		}
 	}
-	p.own, p.there, p.aging, p.retold = map[EndpointID]*cell{}, nil, nil, true
+	p.own, p.there, p.odd, p.aging, p.retold = map[EndpointID]*cell{}, nil, nil, nil, true
 	return p.common
 }
 

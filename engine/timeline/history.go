@@ -210,19 +210,20 @@ func (p *Plane) instant(in *PlaneInstant, t time.Time, members bool) *PlaneInsta
 	if n := c.Missing + c.Stale + c.Unexpected + c.Changed; n > 0 {
 		in.Differences = make([]Difference, 0, n)
 	}
-	for i := range p.Members {
-		m := &p.Members[i]
-		if !members {
-			// Most agree, and nothing is told of those.
-			if n := changesBy(m.Changes, t); n == 0 || m.Changes[n-1].Agrees {
-				continue
+	if !members && p.told && !t.Before(p.last) {
+		for _, i := range p.odd { // the others agree, and nothing is told of those
+			c, since, stopped := memberAt(p.Members[i].Changes, t)
+			in.differ(p.Members[i].Endpoint, c, since, stopped)
+		}
+	} else {
+		for i := range p.Members {
+			m := &p.Members[i]
+			c, since, stopped := memberAt(m.Changes, t)
+			if members && (c.Want || c.Have || !c.Agrees && !c.At.IsZero()) {
+				in.Members = append(in.Members, MemberInstant{m.Endpoint, c})
 			}
+			in.differ(m.Endpoint, c, since, stopped)
 		}
-		c, since, stopped := memberAt(m.Changes, t)
-		if members && (c.Want || c.Have || !c.Agrees && !c.At.IsZero()) {
-			in.Members = append(in.Members, MemberInstant{m.Endpoint, c})
-		}
-		in.differ(m.Endpoint, c, since, stopped)
 	}
 	front, since, _ := memberAt(p.Frontends, t)
 	in.differ(Endpoint{}, front, since, time.Time{})

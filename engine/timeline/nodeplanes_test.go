@@ -98,7 +98,25 @@ func TestPlanesMadeAfterOthersAreThoseMadeAnew(t *testing.T) {
 			m.Apply(advance(w.now))
 			snap := m.Snapshot()
 			for _, s := range m.services {
-				for _, p := range s.rules {
+				for _, p := range s.planes() {
+					differ := map[EndpointID]bool{}
+					for c := range p.cells() {
+						if c.class != agrees {
+							differ[c.id] = true
+						}
+					}
+					for c := range p.differing() {
+						if c.class == agrees || !differ[c.id] || p.find(c.id).class == agrees {
+							t.Fatalf("%s of %s does not differ in %v", p.id, s.name, c.id)
+						}
+						delete(differ, c.id)
+					}
+					if len(differ) > 0 {
+						t.Fatalf("%s of %s differs in %v as well", p.id, s.name, differ)
+					}
+					if p.group != nil || p.id.Kind != PlaneRules {
+						continue
+					}
 					if p.shown != nil && !p.dirty && !slices.EqualFunc(p.shown.own, p.showOwn(), func(a, b cellView) bool { return reflect.DeepEqual(a, b) }) {
 						t.Fatalf("%s of %s shows\n%+v\nbut has\n%+v", p.id, s.name, p.shown.own, p.showOwn())
 					}

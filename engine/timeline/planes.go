@@ -77,6 +77,8 @@ type plane struct {
 	// left stays in own for as long as its history is kept. nil when it has to be
 	// told anew.
 	there map[EndpointID]*cell `graph:"-"`
+	// odd are those of own that differ; nil when it has to be told anew.
+	odd map[EndpointID]*cell `graph:"-"`
 	// aging are the cells of own that changed, by when, for retention; nil before
 	// it has looked at all.
 	aging []agingCell `graph:"-"`

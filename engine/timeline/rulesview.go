@@ -281,6 +281,7 @@ func (v *rulesView) plane(p *planeView, before *rulesView) *Plane {
 	} else {
 		out.Members, out.Frontends = p.history(v.meta).from(p.began)
 	}
+	out.tell()
 	p.made, p.madeCtx, p.madeFor = weak.Make(&out), weak.Make(v.ctx), v.meta
 	return &out
 }

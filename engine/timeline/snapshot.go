@@ -127,10 +127,7 @@ func (s *service) judge(v *Service) {
 // differ are the plane's differences, those of each node.
 func (p *plane) differ() iter.Seq[Difference] {
 	return func(yield func(Difference) bool) {
-		for c := range p.held() { // what the class stands for agrees
-			if c.class == agrees {
-				continue
-			}
+		for c := range p.differing() {
 			d := Difference{Plane: p.id, Endpoint: p.svc.endpoint(c.id, c.ports), Kind: diffNames[c.class], Since: p.when(c.since)}
 			if c.stopped {
 				d.Stopped = p.svc.stoppedAt(c.id)

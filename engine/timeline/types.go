@@ -327,6 +327,27 @@ type Plane struct {
 	// Ports are what a node's rules do for the Service now, sorted; nil for other
 	// planes. Not to be changed.
 	Ports []collect.RulePort
+
+	// last is when a member changed last and odd are the places of those that differ
+	// since then, once told is set: for who asks about now.
+	last time.Time
+	odd  []int32
+	told bool
+}
+
+// tell makes odd.
+func (p *Plane) tell() {
+	p.told = true
+	for i := range p.Members {
+		changes := p.Members[i].Changes
+		c := &changes[len(changes)-1]
+		if c.At.After(p.last) {
+			p.last = c.At
+		}
+		if !c.Agrees {
+			p.odd = append(p.odd, int32(i))
+		}
+	}
 }
 
 // At returns the state of the plane at t; ok is false before its first change.
