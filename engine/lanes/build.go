@@ -54,8 +54,8 @@ type builder struct {
 	room              *room
 }
 
-// Build makes the picture of one Service. snap and svc are only read.
-func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
+// fill puts what is not set to what it stands for.
+func (o *Options) fill(snap *timeline.Snapshot) {
 	if o.Now.IsZero() {
 		o.Now = snap.Now
 	}
@@ -68,13 +68,22 @@ func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
 	if o.To.IsZero() {
 		o.To = AlignEnd(o.Now, max(o.Cell, 1))
 	}
-	b := &builder{o: o, snap: snap, svc: svc, room: rooms.Get().(*room)}
-	defer b.room.leave()
+}
+
+// ScaleOf is the scale of the picture that Build would make. It costs much less.
+func ScaleOf(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Scale {
+	o.fill(snap)
 	if o.FoldQuiet {
-		b.scale = foldedScale(snap, svc, o)
-	} else {
-		b.scale = NewScale(o.To, o.Cell, o.Cols, nil)
+		return foldedScale(snap, svc, o)
 	}
+	return NewScale(o.To, o.Cell, o.Cols, nil)
+}
+
+// Build makes the picture of one Service. snap and svc are only read.
+func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
+	o.fill(snap)
+	b := &builder{o: o, snap: snap, svc: svc, scale: ScaleOf(snap, svc, o), room: rooms.Get().(*room)}
+	defer b.room.leave()
 	b.provisional = 0
 	if !snap.Watermark.IsZero() {
 		// The cell of the watermark itself holds vouched time.

@@ -79,8 +79,8 @@ func (v *TimelineView) Every(c *Context) time.Duration {
 	return max(200*time.Millisecond, min(v.cell, time.Second))
 }
 
-// picture builds what is drawn for the given number of columns.
-func (v *TimelineView) picture(c *Context, svc *timeline.Service, cols int) *lanes.Picture {
+// options say what is drawn on the given number of columns.
+func (v *TimelineView) options(c *Context, cols int) lanes.Options {
 	if !v.zoomed {
 		v.cell = lanes.CellFor(screenSpan, cols)
 	}
@@ -92,10 +92,10 @@ func (v *TimelineView) picture(c *Context, svc *timeline.Service, cols int) *lan
 	if cursor.IsZero() {
 		cursor = c.Now
 	}
-	return lanes.Build(c.Snap, svc, lanes.Options{
+	return lanes.Options{
 		Cols: cols, To: to, Cell: v.cell, Now: c.Now, Cursor: cursor, Location: c.Loc,
 		FoldQuiet: !v.keep, UnfoldPods: v.unfold, AllNodes: v.all, MaxPods: v.maxPods,
-	})
+	}
 }
 
 // Draw implements View.
@@ -114,7 +114,7 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 	if v.planes = nil; svc.Rules.Len() <= planesKept {
 		v.planes = planes
 	}
-	v.pic = v.picture(c, svc, v.layout.Cols)
+	v.pic = lanes.Build(c.Snap, svc, v.options(c, v.layout.Cols))
 	c.Focus.Pod = ""
 	v.drawTitle(s, r, c, svc)
 
