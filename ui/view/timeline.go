@@ -108,10 +108,11 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 		return
 	}
 	avail := r.Dy() - 4 // title, axis, legend
-	v.maxPods = podsThatFit(avail, svc)
+	nodes := svc.Rules.Len()
+	v.maxPods = podsThatFit(avail, nodes)
 	planes := svc.Rules.Make(v.planes)
 	defer runtime.KeepAlive(planes)
-	if v.planes = nil; svc.Rules.Len() <= planesKept {
+	if v.planes = nil; nodes <= planesKept {
 		v.planes = planes
 	}
 	v.pic = lanes.Build(c.Snap, svc, v.options(c, v.layout.Cols))
@@ -134,7 +135,7 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 
 	instant := lanes.Instant(svc, v.pic.Cursor)
 	// What the panel wants does not grow with the differences: it would move.
-	wants := svc.Rules.Len() + 8
+	wants := nodes + 8
 	laneH, panelH := divide(avail, len(v.pic.Rows), wants)
 	if more := min(v.calm(key(svc), len(v.pic.Rows)), avail-max(panelLeast(avail, wants), 3)) - laneH; panelH > 0 && more > 0 {
 		laneH, panelH = laneH+more, panelH-more
@@ -170,12 +171,12 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 
 // podsThatFit is how many pods may have a lane so that every other row and some
 // of the panel stay in view.
-func podsThatFit(avail int, svc *timeline.Service) int {
-	others := 7 + svc.Rules.Len() // with the row of the folded ones
-	if svc.Rules.Len() > 12 {
+func podsThatFit(avail, nodes int) int {
+	others := 7 + nodes // with the row of the folded ones
+	if nodes > 12 {
 		others = 7 + 8
 	}
-	if n := avail - panelLeast(avail, 8+svc.Rules.Len()) - others; n > 0 {
+	if n := avail - panelLeast(avail, 8+nodes) - others; n > 0 {
 		return n
 	}
 	return -1
