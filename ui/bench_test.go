@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/kconverge/kconverge/collect"
 	"github.com/kconverge/kconverge/engine/lanes/lanestest"
 	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui"
@@ -168,4 +169,22 @@ func BenchmarkFrameManyNodes(b *testing.B) {
 			f.report()
 		})
 	}
+}
+
+// BenchmarkFrameMoves draws the timeline of a Service of 100 pods on 50 nodes while
+// somebody looks around in it: nothing happens, and all of a long history is there. An
+// operation is one of each movement.
+func BenchmarkFrameMoves(b *testing.B) {
+	t := newTown(1, 100, 50)
+	for i := range 600 {
+		t.change(0, i/2%100, i%2 == 1, 1000, func(*timeline.Snapshot) {})
+	}
+	t.apply(collect.SourceClock, &collect.Advance{})
+	f := newFrames(b, "default/"+serviceName(0), t.m.Snapshot(), "2")
+	for range b.N {
+		for _, k := range []string{"left", "left", "right", "+", "[", "[", "-", "-", "]", "p", "p", "n", "+", "f"} {
+			f.press(k)
+		}
+	}
+	f.report()
 }

@@ -2,6 +2,7 @@ package lanes
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
@@ -49,11 +50,12 @@ type builder struct {
 	// provisional is the first column beyond the watermark, last the last
 	// column that has anything to say.
 	provisional, last int
-	have              []timeline.Count // room for those of the lane that is built
+	blank             []Cell // an empty lane
+	room              *room
 }
 
-// Build makes the picture of one Service. snap and svc are only read.
-func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
+// fill puts what is not set to what it stands for.
+func (o *Options) fill(snap *timeline.Snapshot) {
 	if o.Now.IsZero() {
 		o.Now = snap.Now
 	}
@@ -66,12 +68,22 @@ func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
 	if o.To.IsZero() {
 		o.To = AlignEnd(o.Now, max(o.Cell, 1))
 	}
-	b := &builder{o: o, snap: snap, svc: svc}
+}
+
+// ScaleOf is the scale of the picture that Build would make. It costs much less.
+func ScaleOf(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Scale {
+	o.fill(snap)
 	if o.FoldQuiet {
-		b.scale = foldedScale(snap, svc, o)
-	} else {
-		b.scale = NewScale(o.To, o.Cell, o.Cols, nil)
+		return foldedScale(snap, svc, o)
 	}
+	return NewScale(o.To, o.Cell, o.Cols, nil)
+}
+
+// Build makes the picture of one Service. snap and svc are only read.
+func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
+	o.fill(snap)
+	b := &builder{o: o, snap: snap, svc: svc, scale: ScaleOf(snap, svc, o), room: rooms.Get().(*room)}
+	defer b.room.leave()
 	b.provisional = 0
 	if !snap.Watermark.IsZero() {
 		// The cell of the watermark itself holds vouched time.
@@ -111,7 +123,7 @@ func Build(snap *timeline.Snapshot, svc *timeline.Service, o Options) *Picture {
 // noRules is the row of a Service that gets none, and why.
 func (b *builder) noRules() Row {
 	r := Row{Key: "rules", Kind: RowNodeGroup, Label: "rules", Right: "none", Tone: Dim, Cells: b.cells()}
-	o := newOverlay(r.Cells)
+	o := b.overlay(r.Cells)
 	s := cut("none: "+printable(b.svc.WhyNot), b.scale.Cols-4)
 	for col := 1; col < b.scale.Cols; col++ {
 		if o.fits(col, utf8.RuneCountInString(s), 0) {
@@ -125,15 +137,17 @@ func (b *builder) noRules() Row {
 
 // cells makes an empty lane, with the folded columns marked.
 func (b *builder) cells() []Cell {
-	out := make([]Cell, b.scale.Cols)
-	for _, g := range b.scale.Segments {
-		if g.Folded {
-			for c := g.Col; c < g.Col+g.Cols; c++ {
-				out[c].Class, out[c].Fold = Folded, true
+	if b.blank == nil {
+		b.blank = make([]Cell, b.scale.Cols)
+		for _, g := range b.scale.Segments {
+			if g.Folded {
+				for c := g.Col; c < g.Col+g.Cols; c++ {
+					b.blank[c].Class, b.blank[c].Fold = Folded, true
+				}
 			}
 		}
 	}
-	return out
+	return slices.Clone(b.blank)
 }
 
 // paint lays a class over the cells of [from, to), where a higher class stays, and
@@ -172,7 +186,7 @@ func (b *builder) inView(t time.Time) bool {
 // wanted is the lane of how many endpoints should be routable.
 func (b *builder) wanted() Row {
 	r := Row{Key: "wanted", Kind: RowWanted, Label: "wanted", Cells: b.cells()}
-	o := newOverlay(r.Cells)
+	o := b.overlay(r.Cells)
 	left := b.scale.From()
 	if b.o.Cursor.Before(left) {
 		left = b.o.Cursor
@@ -185,9 +199,9 @@ func (b *builder) wanted() Row {
 			to = list[i+1].At
 		}
 		b.paint(r.Cells, c.At, to, Agrees, false)
-		if !c.At.After(b.o.Cursor) {
-			r.Right = strconv.Itoa(c.N)
-		}
+	}
+	if n, ok := valueAt(list, b.o.Cursor); ok {
+		r.Right = strconv.Itoa(n)
 	}
 	if dualStack(b.svc) {
 		r.Label = "wanted v4+v6"
@@ -211,7 +225,7 @@ const countSlack = 2
 // the earlier one gives way.
 func (b *builder) counts(o *overlay, counts []timeline.Count) {
 	type entry struct{ col, n int }
-	var list []entry
+	list := make([]entry, 0, 32)
 	for _, g := range b.scale.Segments {
 		if g.Folded || g.Cols <= 3 || g.From.After(b.o.Now) {
 			continue
@@ -237,7 +251,7 @@ func (b *builder) counts(o *overlay, counts []timeline.Count) {
 		}
 		list = append(list, entry{col, c.N})
 	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].col < list[j].col })
+	slices.SortStableFunc(list, func(x, y entry) int { return x.col - y.col })
 	for i, e := range list {
 		// Up to the column of the next change the value is true.
 		until := min(e.col+countSlack+1, b.scale.Cols)
@@ -258,12 +272,11 @@ func inForce(n int, t time.Time, at func(int) time.Time) int {
 	return max(0, sort.Search(n, func(i int) bool { return at(i).After(t) })-1)
 }
 
+// valueAt is the value of a step function at t; ok is false before the first.
 func valueAt(counts []timeline.Count, t time.Time) (n int, ok bool) {
-	for _, c := range counts {
-		if c.At.After(t) {
-			break
-		}
-		n, ok = c.N, true
+	i := sort.Search(len(counts), func(i int) bool { return counts[i].At.After(t) })
+	if i == 0 {
+		return 0, false
 	}
-	return n, ok
+	return counts[i-1].N, true
 }

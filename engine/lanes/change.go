@@ -85,7 +85,8 @@ func PathAt(svc *timeline.Service, key string, t time.Time) *timeline.Path {
 	if from := after - pathsBack; from > 0 {
 		paths = paths[from:]
 	}
-	for _, p := range paths[:min(len(paths), 2*pathsBack)] {
+	paths = paths[:min(len(paths), 2*pathsBack)]
+	rank := func(p *timeline.Path) int {
 		rank := 0
 		if !concerns(p, key) {
 			rank += 8
@@ -93,20 +94,23 @@ func PathAt(svc *timeline.Service, key string, t time.Time) *timeline.Path {
 		if p.Op == timeline.OpChange && key != string(timeline.PlaneSlices) {
 			rank += 4 // nothing became or stopped being routable
 		}
-		end := p.End()
-		switch {
-		case p.Origin.At.After(t):
-			rank += 3
-		case p.Status != timeline.StatusOpen && end.Before(t):
-			rank += 1
+		return rank
+	}
+	// Of those that began before t the latest among equals, of the others the earliest.
+	began := sort.Search(len(paths), func(i int) bool { return paths[i].Origin.At.After(t) })
+	for i := began - 1; i >= 0 && bestRank > 0; i-- {
+		p := paths[i]
+		r := rank(p)
+		if r < bestRank && p.Status != timeline.StatusOpen && p.End().Before(t) {
+			r++
 		}
-		// Among equals the latest origin before t, or the earliest after it.
-		later := best == nil || !p.Origin.At.Before(best.Origin.At)
-		if p.Origin.At.After(t) {
-			later = best == nil
+		if r < bestRank {
+			best, bestRank = p, r
 		}
-		if rank < bestRank || rank == bestRank && later {
-			best, bestRank = p, rank
+	}
+	for i := began; i < len(paths) && bestRank > 3; i++ {
+		if r := rank(paths[i]) + 3; r < bestRank {
+			best, bestRank = paths[i], r
 		}
 	}
 	return best
@@ -121,9 +125,10 @@ func concerns(p *timeline.Path, key string) bool {
 		return p.Slice != nil
 	case key == string(timeline.PlaneEndpoints):
 		return p.Endpoints != nil
-	case strings.HasPrefix(key, string(timeline.PlaneRules)+"@"):
-		for _, h := range p.Rules {
-			if h.Plane.String() == key {
+	}
+	if node, ok := strings.CutPrefix(key, string(timeline.PlaneRules)+"@"); ok {
+		for i := range p.Rules {
+			if p.Rules[i].Plane.Node == node {
 				return true
 			}
 		}

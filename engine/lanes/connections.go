@@ -2,6 +2,7 @@ package lanes
 
 import (
 	"fmt"
+	"sort"
 	"time"
 
 	"github.com/kconverge/kconverge/engine/timeline"
@@ -19,7 +20,11 @@ func (b *builder) connections() []Row {
 	}
 	r := Row{Key: "connections", Kind: RowConnections, Label: "connections", ShortLabel: "conns", Cells: b.cells()}
 	ok, since := 0, b.o.Cursor.Add(-rateOver)
-	for i := range counts {
+	from := b.scale.From()
+	if since.Before(from) {
+		from = since
+	}
+	for i := sort.Search(len(counts), func(i int) bool { return counts[i].To.After(from) }); i < len(counts); i++ {
 		c := &counts[i]
 		if c.OK > 0 {
 			b.paint(r.Cells, c.From, c.To, Agrees, false)
@@ -29,6 +34,7 @@ func (b *builder) connections() []Row {
 		}
 	}
 	failed := 0
+	failures = failures[sort.Search(len(failures), func(i int) bool { return !failures[i].Began.Before(from) }):]
 	for i := range failures {
 		f := &failures[i]
 		if f.Began.After(since) && !f.Began.After(b.o.Cursor) {
@@ -52,7 +58,7 @@ func (b *builder) connections() []Row {
 // failureTexts counts the failures of each stretch of columns behind it.
 func (b *builder) failureTexts(cells []Cell, failures []timeline.ConnectionFailure) []Text {
 	const apart = 4 // columns without a failure that end a stretch
-	o := newOverlay(cells)
+	o := b.overlay(cells)
 	n, last := 0, -1
 	put := func() {
 		text := fmt.Sprintf("%d failed", n)

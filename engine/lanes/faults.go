@@ -48,7 +48,7 @@ func (b *builder) labelFault(r *Row, f *timeline.Fault, x, y int) {
 	if f.Target != "" {
 		text += " " + printable(f.Target)
 	}
-	o := newOverlay(r.Cells)
+	o := b.overlay(r.Cells)
 	o.prepare()
 	for _, t := range r.Texts {
 		o.put(t.Col, t.Text, t.Kind)

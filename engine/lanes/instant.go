@@ -30,16 +30,20 @@ type InstantRow struct {
 // of it. Of the time before a plane was observed it says what is claimed, and no
 // differences.
 func Instant(svc *timeline.Service, t time.Time) []InstantRow {
-	rows := []InstantRow{wantedRow(svc, t)}
 	in := svc.PlanesAt(t)
+	n := 3 + len(in.Rules)
+	for _, p := range in.Rules {
+		n += max(len(p.Differences)-1, 0)
+	}
+	rows := append(make([]InstantRow, 0, n), wantedRow(svc, t))
 	if in.Slices != nil {
-		rows = append(rows, planeRows(in.Slices, "slices", t)...)
+		rows = planeRows(rows, in.Slices, "slices", t)
 	}
 	if in.Endpoints != nil {
-		rows = append(rows, planeRows(in.Endpoints, "endpoints v1", t)...)
+		rows = planeRows(rows, in.Endpoints, "endpoints v1", t)
 	}
 	for _, p := range in.Rules {
-		rows = append(rows, planeRows(p, p.ID.Node, t)...)
+		rows = planeRows(rows, p, p.ID.Node, t)
 	}
 	return rows
 }
@@ -134,45 +138,45 @@ func wantedFamilies(svc *timeline.Service, t time.Time) (four, six int) {
 	return four, six
 }
 
-func planeRows(p *timeline.PlaneInstant, label string, t time.Time) []InstantRow {
+// planeRows appends the lines of one plane.
+func planeRows(rows []InstantRow, p *timeline.PlaneInstant, label string, t time.Time) []InstantRow {
 	head := InstantRow{Plane: label, Key: p.ID.String()}
 	switch {
 	case p.Knowledge == timeline.Blind:
 		head.Set, head.Diff, head.Tone = "?", "nothing observes it", Dim
-		return []InstantRow{head}
+		return append(rows, head)
 	case !p.Seen && p.Claimed:
-		return []InstantRow{pastRow(head, p.ID, p.Past)}
+		return append(rows, pastRow(head, p.ID, p.Past))
 	case !p.Seen:
 		head.Set, head.Diff, head.Tone = "·", "not seen yet", Dim
-		return []InstantRow{head}
+		return append(rows, head)
 	}
 	head.Set, head.Note = strconv.Itoa(p.Have), p.Note
 	if p.Knowledge == timeline.InGap {
 		head.Diff, head.Tone = "not known: in a gap", Warn
-		return []InstantRow{head}
+		return append(rows, head)
 	}
-	diffs := differences(p, t)
-	if len(diffs) == 0 {
+	n := len(rows)
+	rows = differences(rows, p, t)
+	if len(rows) == n {
 		head.Diff, head.Tone = "=", Good
 		if !p.Agrees() {
 			// The frontends differ, not an endpoint.
 			head.Diff, head.Tone = "frontends differ", Warn
 		}
-		return []InstantRow{head}
+		return append(rows, head)
 	}
-	for i := range diffs {
-		if i == 0 {
-			diffs[0].Plane, diffs[0].Key, diffs[0].Set = head.Plane, head.Key, head.Set
-		}
-		diffs[i].Key = head.Key
+	rows[n].Plane, rows[n].Set = head.Plane, head.Set
+	for i := n; i < len(rows); i++ {
+		rows[i].Key = head.Key
 	}
-	return diffs
+	return rows
 }
 
-// differences are those of one plane's endpoints at t, the oldest first.
-func differences(p *timeline.PlaneInstant, t time.Time) []InstantRow {
-	var out []InstantRow
-	for _, d := range p.Differences {
+// differences appends those of one plane's endpoints at t, the oldest first.
+func differences(out []InstantRow, p *timeline.PlaneInstant, t time.Time) []InstantRow {
+	for i := range p.Differences {
+		d := &p.Differences[i]
 		if !d.Endpoint.IP.IsValid() {
 			continue
 		}
@@ -282,10 +286,7 @@ func InstantTitle(snap *timeline.Snapshot, svc *timeline.Service, t time.Time, l
 		at += t.Format("Jan 2 ")
 	}
 	at += t.Format("15:04:05.000")
-	for _, m := range marksOf(snap, svc, "action") {
-		if m.At.After(t) {
-			break
-		}
+	if m := lastMark(snap, svc, t, func(m *timeline.Mark) bool { return m.Kind == "action" }); m != nil {
 		after = fmt.Sprintf("+%s after %s", Duration(t.Sub(m.At)), printable(m.Text))
 	}
 	return at, after

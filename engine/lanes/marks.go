@@ -12,10 +12,11 @@ import (
 	"github.com/kconverge/kconverge/engine/timeline"
 )
 
-// marksOf are the marks of a kind that concern the Service, by time: its own and
-// those of no Service.
-func marksOf(snap *timeline.Snapshot, svc *timeline.Service, kind string) []timeline.Mark {
+// marksOf are the marks of a kind in [from, to] that concern the Service, by time: its
+// own and those of no Service.
+func marksOf(snap *timeline.Snapshot, svc *timeline.Service, kind string, from, to time.Time) []timeline.Mark {
 	pick := func(list []timeline.Mark) (out []timeline.Mark) {
+		list = within(list, from, to)
 		for i := range list {
 			if list[i].Kind == kind {
 				out = append(out, list[i])
@@ -32,11 +33,28 @@ func marksOf(snap *timeline.Snapshot, svc *timeline.Service, kind string) []time
 	return out
 }
 
+// lastMark is the last of those that marksOf would give up to t, nil without one.
+func lastMark(snap *timeline.Snapshot, svc *timeline.Service, t time.Time, is func(*timeline.Mark) bool) *timeline.Mark {
+	last := func(list []timeline.Mark) *timeline.Mark {
+		for i := sort.Search(len(list), func(i int) bool { return list[i].At.After(t) }) - 1; i >= 0; i-- {
+			if is(&list[i]) {
+				return &list[i]
+			}
+		}
+		return nil
+	}
+	a, b := last(svc.Marks), last(snap.Marks)
+	if b == nil || a != nil && a.At.After(b.At) {
+		return a
+	}
+	return b
+}
+
 // actions is the row of what somebody asked for.
 func (b *builder) actions() Row {
 	r := Row{Key: "actions", Kind: RowActions, Label: "actions", Cells: b.cells()}
-	o := newOverlay(r.Cells)
-	marks := marksOf(b.snap, b.svc, "action")
+	o := b.overlay(r.Cells)
+	marks := marksOf(b.snap, b.svc, "action", b.scale.From(), b.o.Now)
 	limit := b.scale.Cols
 	for i := len(marks) - 1; i >= 0; i-- {
 		m := marks[i]
@@ -72,7 +90,7 @@ func (b *builder) actions() Row {
 // episodes is the row of the stretches in which something differed.
 func (b *builder) episodes() Row {
 	r := Row{Key: "episodes", Kind: RowEpisodes, Label: "episodes", Cells: b.cells()}
-	o := newOverlay(r.Cells)
+	o := b.overlay(r.Cells)
 	type placed struct {
 		x, y  int
 		e     *timeline.Episode
@@ -173,13 +191,13 @@ func (b *builder) reconciler() Row {
 	if b.snap.Reconciler != nil {
 		queue = b.snap.Reconciler.Queue
 	}
-	for _, m := range marksOf(b.snap, b.svc, "reconcile") {
-		step, ok := m.Step.(*collect.ReconcileStep)
-		if !ok {
+	if m := lastMark(b.snap, b.svc, b.o.Cursor, func(m *timeline.Mark) bool { return reconciled(m) != nil }); m != nil {
+		queue = reconciled(m).Queue
+	}
+	for _, m := range marksOf(b.snap, b.svc, "reconcile", b.scale.From(), b.o.Now) {
+		step := reconciled(&m)
+		if step == nil {
 			continue
-		}
-		if !m.At.After(b.o.Cursor) {
-			queue = step.Queue
 		}
 		class := Empty
 		switch step.Step {
@@ -198,6 +216,16 @@ func (b *builder) reconciler() Row {
 	}
 	r.Right, r.Tone = fmt.Sprintf("queue %d", queue), Dim
 	return r
+}
+
+// reconciled is the step of the embedded controller that a mark stands for, nil for
+// others.
+func reconciled(m *timeline.Mark) *collect.ReconcileStep {
+	if m.Kind != "reconcile" {
+		return nil
+	}
+	step, _ := m.Step.(*collect.ReconcileStep)
+	return step
 }
 
 // printable drops control characters, so that widths can be counted in runes.

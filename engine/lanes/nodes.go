@@ -106,14 +106,16 @@ func (b *builder) paintAgreement(cells []Cell, steps []agreementStep, n, need in
 	}
 }
 
+// planeChange is a change of one of several planes.
+type planeChange struct {
+	at    int64 // nanoseconds, which compare faster than times
+	plane int32 // in whose changes it is, and where
+	place int32
+}
+
 // agreement counts over time how many planes agree. What lies before the picture and
-// before the cursor is one step.
+// before the cursor is one step. The steps are good as long as the room is.
 func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
-	type change struct {
-		at    int64 // nanoseconds, which compare faster than times
-		plane int32 // in whose changes it is, and where
-		place int32
-	}
 	left := b.scale.From()
 	if b.o.Cursor.Before(left) {
 		left = b.o.Cursor
@@ -129,13 +131,14 @@ func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 			count.stale += d
 		}
 	}
-	now := make([]Class, len(all))
+	room := b.room
+	now := append(room.classes[:0], make([]Class, len(all))...)
 	set := func(plane int32, at time.Time, c Class) {
 		tally(now[plane], -1)
 		now[plane], count.at = c, at
 		tally(c, 1)
 	}
-	var changes []change
+	changes := room.changes[:0]
 	var first time.Time // the latest change before the picture
 	for i, p := range all {
 		k := sort.Search(len(p.Changes), func(k int) bool { return p.Changes[k].At.After(left) })
@@ -147,21 +150,16 @@ func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 			}
 		}
 		for ; k < len(p.Changes); k++ {
-			changes = append(changes, change{p.Changes[k].At.UnixNano(), int32(i), int32(k)})
+			changes = append(changes, planeChange{p.Changes[k].At.UnixNano(), int32(i), int32(k)})
 		}
 	}
-	out := make([]agreementStep, 0, len(changes)+1)
+	out := slices.Grow(room.steps[:0], len(changes)+1)
 	if !first.IsZero() {
 		count.at = first
 		out = append(out, count)
 	}
 	// What is equal here keeps its order by its place.
-	sortByTime(changes, func(c *change) int64 { return c.at }, func(a, b change) int {
-		if a.at != b.at {
-			return cmp.Compare(a.at, b.at)
-		}
-		return cmp.Or(cmp.Compare(a.plane, b.plane), cmp.Compare(a.place, b.place))
-	})
+	room.sortByTime(changes)
 	for _, x := range changes {
 		c := &all[x.plane].Changes[x.place]
 		set(x.plane, c.At, classOf(c))
@@ -171,33 +169,43 @@ func (b *builder) agreement(all []*timeline.Plane) []agreementStep {
 		}
 		out = append(out, count)
 	}
+	room.changes, room.steps, room.classes = changes, out, now
 	return out
 }
 
 // sortByTime sorts what is spread over some time: it is dealt out by its time first, so
-// that only a few at a time are compared. The order has to begin with the time.
-func sortByTime[T any](list []T, at func(*T) int64, order func(a, b T) int) {
+// that only a few at a time are compared.
+func (r *room) sortByTime(list []planeChange) {
+	order := func(a, b planeChange) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return cmp.Or(cmp.Compare(a.plane, b.plane), cmp.Compare(a.place, b.place))
+	}
 	const each = 4 // in a part, on average
 	parts := int64(len(list) / each)
 	if parts < 2 {
 		slices.SortFunc(list, order)
 		return
 	}
-	first, last := at(&list[0]), at(&list[0])
+	first, last := list[0].at, list[0].at
 	for i := range list {
-		first, last = min(first, at(&list[i])), max(last, at(&list[i]))
+		first, last = min(first, list[i].at), max(last, list[i].at)
 	}
 	width := (last-first)/parts + 1
-	ends := make([]int, parts)
+	r.ends = slices.Grow(r.ends[:0], int(parts))[:parts]
+	ends := r.ends
+	clear(ends)
 	for i := range list {
-		ends[(at(&list[i])-first)/width]++
+		ends[(list[i].at-first)/width]++
 	}
 	for i := 1; i < len(ends); i++ {
 		ends[i] += ends[i-1]
 	}
-	dealt := make([]T, len(list))
+	r.dealt = slices.Grow(r.dealt[:0], len(list))[:len(list)]
+	dealt := r.dealt
 	for i := len(list) - 1; i >= 0; i-- {
-		k := (at(&list[i]) - first) / width
+		k := (list[i].at - first) / width
 		ends[k]--
 		dealt[ends[k]] = list[i]
 	}
@@ -240,7 +248,7 @@ func (b *builder) slowest(all []*timeline.Plane) []*timeline.Plane {
 			list = append(list, t)
 		}
 	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].d > list[j].d })
+	slices.SortStableFunc(list, func(x, y timed) int { return cmp.Compare(y.d, x.d) })
 	var out []*timeline.Plane
 	for _, t := range list[:min(len(list), slowestShown)] {
 		out = append(out, t.p)

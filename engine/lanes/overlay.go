@@ -1,7 +1,7 @@
 package lanes
 
 import (
-	"sort"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -10,23 +10,31 @@ import (
 // overlay places texts over a lane. Texts never overlap, stay inside, and of
 // each run of cells that show a difference at least one stays uncovered.
 type overlay struct {
-	cells []Cell
-	used  []bool // covered by a text
-	runs  []int  // run number of each cell, 0 outside differences
-	free  []int  // uncovered cells of each run
-	out   []Text
+	cells    []Cell
+	prepared bool
+	used     []bool  // covered by a text
+	runs     []int32 // run number of each cell, 0 outside differences
+	free     []int32 // uncovered cells of each run
+	out      []Text
 }
 
-// newOverlay makes an overlay for cells, which may still be painted until the
-// first text is placed.
-func newOverlay(cells []Cell) *overlay { return &overlay{cells: cells} }
+// overlay readies the builder's overlay for cells, which may still be painted until the
+// first text is placed. It is good until the next lane's.
+func (b *builder) overlay(cells []Cell) *overlay {
+	o := &b.room.overlay
+	o.cells, o.prepared, o.out = cells, false, o.out[:0]
+	return o
+}
 
 func (o *overlay) prepare() {
-	if o.used != nil {
+	if o.prepared {
 		return
 	}
+	o.prepared = true
 	n := len(o.cells)
-	o.used, o.runs, o.free = make([]bool, n), make([]int, n), []int{0}
+	o.used, o.runs, o.free = slices.Grow(o.used[:0], n)[:n], slices.Grow(o.runs[:0], n)[:n], append(o.free[:0], 0)
+	clear(o.used)
+	clear(o.runs)
 	for i, c := range o.cells {
 		if !c.Class.Difference() {
 			continue
@@ -34,7 +42,7 @@ func (o *overlay) prepare() {
 		if i == 0 || o.cells[i-1].Class != c.Class {
 			o.free = append(o.free, 0)
 		}
-		o.runs[i] = len(o.free) - 1
+		o.runs[i] = int32(len(o.free) - 1)
 		o.free[len(o.free)-1]++
 	}
 }
@@ -51,17 +59,21 @@ func (o *overlay) fits(col, w, gap int) bool {
 			return false
 		}
 	}
-	cover := map[int]int{}
+	covered := int32(0) // of the run that goes on
 	for i := col; i < col+w; i++ {
 		if o.cells[i].Fold {
 			return false
 		}
-		if r := o.runs[i]; r > 0 {
-			cover[r]++
+		switch r := o.runs[i]; {
+		case r == 0:
+			covered = 0
+			continue
+		case i > col && o.runs[i-1] == r:
+			covered++
+		default:
+			covered = 1
 		}
-	}
-	for r, n := range cover {
-		if o.free[r]-n < 1 {
+		if o.free[o.runs[i]] <= covered {
 			return false
 		}
 	}
@@ -116,10 +128,14 @@ func (o *overlay) takeBack(from int) bool {
 // column it must not reach.
 func (o *overlay) lag(col, limit int, d time.Duration) {
 	o.prepare()
-	s := TightDuration(d)
 	for col < len(o.used) && o.used[col] {
 		col++
 	}
+	const least = 2 // a space and a digit; where there is no room the words are not made
+	if col+least >= limit || col+least > len(o.used) {
+		return
+	}
+	s := TightDuration(d)
 	for _, try := range []struct {
 		text string
 		at   int
@@ -149,6 +165,9 @@ func (o *overlay) centred(from, to int, s string, pad int, k TextKind) bool {
 
 // texts are the texts placed, by column.
 func (o *overlay) texts() []Text {
-	sort.Slice(o.out, func(i, j int) bool { return o.out[i].Col < o.out[j].Col })
-	return o.out
+	if len(o.out) == 0 {
+		return nil
+	}
+	slices.SortFunc(o.out, func(x, y Text) int { return x.Col - y.Col })
+	return slices.Clone(o.out)
 }

@@ -30,9 +30,9 @@ func (b *builder) plane(p *timeline.Plane, kind RowKind, label string) Row {
 	// A busy plane has very many changes, and few of them are in the picture.
 	first := inForce(len(p.Changes), b.scale.From(), func(i int) time.Time { return p.Changes[i].At })
 	b.stretches(r.Cells, p.Changes[first:])
-	o := newOverlay(r.Cells)
-	b.have = haveCounts(append(b.have[:0], pastCounts(p.Past)...), p.Changes, b.scale.From())
-	b.counts(o, b.have)
+	o := b.overlay(r.Cells)
+	b.room.have = haveCounts(append(b.room.have[:0], pastCounts(p.Past)...), p.Changes, b.scale.From())
+	b.counts(o, b.room.have)
 	b.lags(o, p)
 	b.staleTimes(o, p, first)
 	r.Texts = o.texts()
@@ -104,14 +104,17 @@ func (b *builder) lags(o *overlay, p *timeline.Plane) {
 			if a.At.Before(b.scale.From()) {
 				break
 			}
-			if a.Settled != settled || !b.inView(a.At) || a.Lag < b.o.Cell || a.Lag < 10*time.Millisecond {
+			if a.Settled != settled || a.Lag < b.o.Cell || a.Lag < 10*time.Millisecond || a.At.After(b.o.Now) {
 				continue
 			}
-			limit := b.scale.Cols + 1
+			col, limit := b.scale.Col(a.At), b.scale.Cols+1
+			if col >= b.scale.Cols {
+				continue
+			}
 			if i+1 < len(p.Arrivals) {
 				limit = b.scale.Col(p.Arrivals[i+1].At)
 			}
-			o.lag(b.scale.Col(a.At), limit, a.Lag)
+			o.lag(col, limit, a.Lag)
 		}
 	}
 }

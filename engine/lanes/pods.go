@@ -72,8 +72,9 @@ func (b *builder) foldedPods(tracks []*timeline.PodTrack, what string) Row {
 		r.ShortLabel = mark + strconv.Itoa(len(tracks)) + " " + short
 	}
 	phases, claimed := map[timeline.PodPhase]int{}, false
+	one := b.cells()
 	for _, t := range tracks {
-		one := b.cells()
+		copy(one, b.blank)
 		b.podLane(one, t)
 		for k, c := range one {
 			if c.Begins = false; c.Class > r.Cells[k].Class && c.Class != Folded {
@@ -123,14 +124,12 @@ func (b *builder) gone(t *timeline.PodTrack) bool {
 
 // lastChange is when a pod last changed, as far as the picture has come.
 func (b *builder) lastChange(t *timeline.PodTrack) time.Time {
-	var last time.Time
-	for _, c := range t.Changes {
-		if c.At.After(b.o.Now) || !c.At.Before(b.scale.To()) {
-			break
+	for i := len(t.Changes) - 1; i >= 0; i-- {
+		if at := t.Changes[i].At; !at.After(b.o.Now) && at.Before(b.scale.To()) {
+			return at
 		}
-		last = c.At
 	}
-	return last
+	return time.Time{}
 }
 
 func firstSeen(t *timeline.PodTrack) time.Time {
@@ -154,24 +153,20 @@ func (b *builder) presence(t *timeline.PodTrack) presence {
 	if b.o.Now.Before(to) {
 		to = b.o.Now
 	}
-	first, last := timeline.PodPhase(""), timeline.PodPhase("")
-	seen := absent
-	for i, c := range t.Changes {
-		if c.At.After(to) {
-			break
+	if to.Before(from) {
+		from = to
+	}
+	i := sort.Search(len(t.Changes), func(i int) bool { return t.Changes[i].At.After(from) })
+	first := timeline.PodPhase("")
+	if i > 0 {
+		first = t.Changes[i-1].Phase
+	}
+	for ; i < len(t.Changes) && !t.Changes[i].At.After(to); i++ {
+		if i == 0 || t.Changes[i].Phase != t.Changes[i-1].Phase {
+			return changing
 		}
-		if !c.At.After(from) {
-			first, last = c.Phase, c.Phase
-			continue
-		}
-		if i == 0 || c.Phase != last {
-			seen = changing
-		}
-		last = c.Phase
 	}
 	switch {
-	case seen == changing:
-		return changing
 	case first == "" || first == timeline.PodGone || first == timeline.PodUnselected:
 		return absent
 	case first == timeline.PodReady:
@@ -207,7 +202,8 @@ func podTone(p timeline.PodPhase) Tone {
 // begins and ends within one cell keeps the cell when the next is drawn beside
 // it.
 func (b *builder) podLane(cells []Cell, t *timeline.PodTrack) {
-	for i, c := range t.Changes {
+	for i := inForce(len(t.Changes), b.scale.From(), func(i int) time.Time { return t.Changes[i].At }); i < len(t.Changes); i++ {
+		c := &t.Changes[i]
 		class, ok := podClass[c.Phase]
 		if !ok {
 			continue

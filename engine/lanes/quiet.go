@@ -1,6 +1,7 @@
 package lanes
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -45,68 +46,111 @@ func long(span time.Duration) time.Duration { return span / 3 }
 // quietSince is Quiet of what happened at since or later; zero means all. As far as it
 // tells of earlier time it may be wrong.
 func quietSince(snap *timeline.Snapshot, svc *timeline.Service, to time.Time, span time.Duration, since time.Time) []Interval {
-	pad, long := pad(span), long(span)
-	var busy []Interval
-	add := func(from, until time.Time) {
-		x := Interval{from.Add(-pad), until.Add(pad)}
-		// Most things happen in bursts: what touches the one before joins it.
-		if n := len(busy); n > 0 && !x.From.Before(busy[n-1].From) && !x.From.After(busy[n-1].To) {
-			if x.To.After(busy[n-1].To) {
-				busy[n-1].To = x.To
-			}
-			return
-		}
-		busy = append(busy, x)
-	}
+	b := busy{pad: pad(span), long: long(span)}
 	// The picture ends with what is true now.
-	add(to, to)
+	b.add(to, to)
 	if !since.IsZero() {
-		add(since, since)
+		b.add(since, since)
 	}
 	// That events begin is no change either where something is told of the time
 	// before: the first may be the last line of a log.
 	if from := Beginning(snap, svc); !from.IsZero() && !from.Before(snap.First) && !from.Before(since) {
-		add(from, from)
+		b.add(from, from)
 	}
 	for i := inForce(len(svc.Wanted), since, func(i int) time.Time { return svc.Wanted[i].At }); i < len(svc.Wanted); i++ {
-		add(svc.Wanted[i].At, svc.Wanted[i].At)
+		b.add(svc.Wanted[i].At, svc.Wanted[i].At)
 	}
 	for i := range svc.Pods {
-		for _, c := range svc.Pods[i].Changes {
-			if !c.Claimed && !c.At.Before(since) {
-				add(c.At, c.At)
+		list := svc.Pods[i].Changes
+		for k := len(list) - 1; k >= 0 && !list[k].At.Before(since); k-- {
+			if !list[k].Claimed {
+				b.add(list[k].At, list[k].At)
 			}
 		}
 	}
 	for _, p := range planesOf(svc) {
 		for _, at := range pastMoments(p) {
-			add(at, at)
+			b.add(at, at)
 		}
-		for i := inForce(len(p.Changes), since, func(i int) time.Time { return p.Changes[i].At }); i < len(p.Changes); i++ {
-			c := &p.Changes[i]
-			end := c.At
-			if cl := classOf(c); cl.Difference() || cl == InGap {
-				end = to
-				if i+1 < len(p.Changes) {
-					end = p.Changes[i+1].At
-				}
+		b.changes(p.Changes[inForce(len(p.Changes), since, func(i int) time.Time { return p.Changes[i].At }):], to)
+	}
+	for _, marks := range [][]timeline.Mark{svc.Marks, snap.Marks} {
+		for i := len(marks) - 1; i >= 0 && !marks[i].At.Before(since); i-- {
+			if marks[i].Kind == "action" {
+				b.add(marks[i].At, marks[i].At)
 			}
-			add(c.At, end)
 		}
 	}
-	for _, m := range marksOf(snap, svc, "action") {
-		add(m.At, m.At)
-	}
-	sort.Slice(busy, func(i, j int) bool { return busy[i].From.Before(busy[j].From) })
-	var quiet []Interval
-	end := busy[0].To
-	for _, x := range busy[1:] {
-		if x.From.Sub(end) > long {
-			quiet = append(quiet, Interval{end, x.From})
+	return b.quiet()
+}
+
+// busy is the time in which something happens, with pad on either side of it. Stretches
+// with no more than long between them are one.
+type busy struct {
+	pad, long time.Duration
+	list      []Interval // by time
+}
+
+// add takes a stretch in and gives the one that it is a part of then.
+func (b *busy) add(from, until time.Time) Interval {
+	x := Interval{from.Add(-b.pad), until.Add(b.pad)}
+	least := x.From.Add(-b.long)
+	// Those from i on, and before j, are one with it.
+	i := sort.Search(len(b.list), func(i int) bool { return !b.list[i].To.Before(least) })
+	j := i
+	for most := x.To.Add(b.long); j < len(b.list) && !b.list[j].From.After(most); j++ {
+		if b.list[j].From.Before(x.From) {
+			x.From = b.list[j].From
 		}
-		if x.To.After(end) {
-			end = x.To
+		if b.list[j].To.After(x.To) {
+			x.To = b.list[j].To
 		}
 	}
-	return quiet
+	if j == i+1 {
+		b.list[i] = x
+		return x
+	}
+	b.list = slices.Replace(b.list, i, j, x)
+	return x
+}
+
+// changes adds those of a plane as of to, and how long they differ or are not known.
+// Most fall into what is busy already, by the plane before or the change before: they
+// are not looked at one by one.
+func (b *busy) changes(list []timeline.PlaneChange, to time.Time) {
+	for i := 0; i < len(list); {
+		c := &list[i]
+		end := c.At
+		if cl := classOf(c); cl.Difference() || cl == InGap {
+			if i+1 < len(list) {
+				end = list[i+1].At
+			} else if to.After(end) {
+				end = to
+			}
+		}
+		in := b.add(c.At, end)
+		later := after(list[i+1:], in.To.Add(-b.pad))
+		// The last one within it may reach beyond it.
+		i += max(1, later)
+	}
+}
+
+// after is how many of a plane's changes come before or at a moment, which is likely to
+// be near the first of them.
+func after(list []timeline.PlaneChange, t time.Time) int {
+	most := 1
+	for most < len(list) && !list[most-1].At.After(t) {
+		most *= 2
+	}
+	most = min(most, len(list))
+	return sort.Search(most, func(i int) bool { return list[i].At.After(t) })
+}
+
+// quiet is what is not busy, between the first of it and the last.
+func (b *busy) quiet() []Interval {
+	var out []Interval
+	for i := 1; i < len(b.list); i++ {
+		out = append(out, Interval{b.list[i-1].To, b.list[i].From})
+	}
+	return out
 }

@@ -60,7 +60,7 @@ func plainRow(b *builder, p *timeline.Plane) Row {
 		}
 		b.paint(r.Cells, p.Changes[i].At, to, classOf(&p.Changes[i]), false)
 	}
-	o := newOverlay(r.Cells)
+	o := b.overlay(r.Cells)
 	var counts []timeline.Count
 	for _, c := range p.Changes {
 		if n := len(counts); n > 0 && counts[n-1].At.Equal(c.At) {
@@ -81,7 +81,7 @@ func TestALaneOfManyChangesShowsAllOfThem(t *testing.T) {
 		snap, svc := bursts(r, now)
 		o := Options{Cols: 1 + r.IntN(200), Cell: cells[r.IntN(12)], To: now.Add(-time.Duration(r.Int64N(int64(10*time.Minute))) * time.Duration(n%2)), FoldQuiet: n%3 > 0}
 		o.Now = o.To.Add(-time.Duration(r.Int64N(int64(time.Minute))) * time.Duration(n%5/4))
-		b := &builder{o: o, snap: snap, svc: svc, provisional: 1 << 20}
+		b := &builder{o: o, snap: snap, svc: svc, provisional: 1 << 20, room: new(room)}
 		b.scale = NewScale(o.To, o.Cell, o.Cols, nil)
 		if o.FoldQuiet {
 			b.scale = foldedScale(snap, svc, o)
@@ -98,19 +98,71 @@ func TestALaneOfManyChangesShowsAllOfThem(t *testing.T) {
 
 func TestWhatIsDealtOutByTimeIsSorted(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	type x struct{ at, n int64 }
-	order := func(a, b x) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n)) }
+	var room room // that is used again
 	for range 500 {
-		list := make([]x, r.IntN(300))
+		list := make([]planeChange, r.IntN(300))
 		width := []int64{1, 5, 1000, 1 << 40}[r.IntN(4)]
 		for i := range list {
-			list[i] = x{r.Int64N(width) - width/2, r.Int64N(4)}
+			list[i] = planeChange{r.Int64N(width) - width/2, r.Int32N(4), r.Int32N(4)}
 		}
 		want := slices.Clone(list)
-		slices.SortFunc(want, order)
-		sortByTime(list, func(c *x) int64 { return c.at }, order)
+		slices.SortFunc(want, func(a, b planeChange) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.plane, b.plane), cmp.Compare(a.place, b.place))
+		})
+		room.sortByTime(list)
 		if !slices.Equal(list, want) {
 			t.Fatalf("%v\nbut\n%v", list, want)
+		}
+	}
+}
+
+// plainQuiet is quiet time found from all stretches at once.
+func plainQuiet(svc *timeline.Service, to time.Time, span time.Duration) (quiet []Interval) {
+	all := []Interval{{to, to}}
+	for _, p := range planesOf(svc) {
+		for i := range p.Changes {
+			x := Interval{p.Changes[i].At, p.Changes[i].At}
+			if classOf(&p.Changes[i]).Difference() {
+				if i+1 < len(p.Changes) {
+					x.To = p.Changes[i+1].At
+				} else if x.To.Before(to) {
+					x.To = to
+				}
+			}
+			all = append(all, x)
+		}
+	}
+	for i := range all {
+		all[i].From, all[i].To = all[i].From.Add(-pad(span)), all[i].To.Add(pad(span))
+	}
+	slices.SortFunc(all, func(a, b Interval) int { return a.From.Compare(b.From) })
+	end := all[0].To
+	for _, x := range all {
+		if x.From.Sub(end) > long(span) {
+			quiet = append(quiet, Interval{end, x.From})
+		}
+		if x.To.After(end) {
+			end = x.To
+		}
+	}
+	return quiet
+}
+
+func TestQuietTimeOfManyPlanesIsThatOfAllTheirChanges(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	for n := range 1000 {
+		snap, svc := bursts(r, now)
+		planes := []*timeline.Plane{svc.Slices}
+		for range r.IntN(5) {
+			_, more := bursts(r, now)
+			planes = append(planes, more.Slices)
+		}
+		svc.Rules = timeline.PlanesOf(planes[1:]...)
+		to, span := now.Add(-time.Duration(r.Int64N(int64(10*time.Minute)))*time.Duration(n%2)), time.Duration(1+r.IntN(200))*cells[r.IntN(12)]
+		snap.First = time.Time{} // nothing is said of a beginning
+		if got, want := Quiet(snap, svc, to, span), plainQuiet(svc, to, span); !slices.Equal(got, want) {
+			t.Fatalf("%d: to %v, span %v\n%v\nbut of all\n%v", n, to, span, got, want)
 		}
 	}
 }

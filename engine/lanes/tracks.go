@@ -2,6 +2,7 @@ package lanes
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
@@ -66,7 +67,7 @@ func Tracks(snap *timeline.Snapshot, svc *timeline.Service, from, to time.Time, 
 
 // nodes are the planes that get a track.
 func (t *tracker) nodes(most int) (out []*timeline.Plane, left int) {
-	out = t.svc.Rules.All()
+	out = slices.Clone(t.svc.Rules.All()) // which are everybody's
 	if len(out) <= most {
 		return out, 0
 	}
@@ -191,10 +192,8 @@ func (t *tracker) episodes() Track {
 // actions are moments: their stretches end where they begin.
 func (t *tracker) actions() Track {
 	out := Track{Key: "actions", Kind: RowActions, Label: "actions"}
-	for _, m := range marksOf(t.snap, t.svc, "action") {
-		if !m.At.Before(t.from) && !m.At.After(t.to) {
-			out.Stretches = append(out.Stretches, Stretch{From: m.At, To: m.At, Class: Point, Count: -1, Text: m.Text})
-		}
+	for _, m := range marksOf(t.snap, t.svc, "action", t.from, t.to) {
+		out.Stretches = append(out.Stretches, Stretch{From: m.At, To: m.At, Class: Point, Count: -1, Text: m.Text})
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -92,8 +93,8 @@ func (s *Service) capacityOn(c *Capacity, p *Plane, family collect.Family, ends 
 	start, changes := p.levels(family, ends, interval{known[0].from, known[len(known)-1].to})
 	err := receiptError
 	for _, iv := range known {
-		for i := range p.Arrivals {
-			if a := &p.Arrivals[i]; !a.At.Before(iv.from) && !a.At.After(iv.to) {
+		for i := len(p.Arrivals) - 1; i >= 0 && !p.Arrivals[i].At.Before(iv.from); i-- {
+			if a := &p.Arrivals[i]; !a.At.After(iv.to) {
 				err = max(err, a.Error)
 			}
 		}
@@ -209,48 +210,53 @@ func (p *Plane) levels(family collect.Family, ends map[string][]PodChange, iv in
 		if m.Endpoint.Family != family {
 			continue
 		}
-		var was level
-		want, have, ended := false, false, false
-		step := func(at time.Time) {
-			var now level
-			if want {
-				now.wanted = 1
-			}
-			if have {
-				now.routed = 1
-			}
-			if have && !ended {
-				now.answering = 1
-			}
-			if now == was {
-				return
-			}
-			by := level{now.answering - was.answering, now.routed - was.routed, now.wanted - was.wanted}
-			was = now
-			switch {
-			case !at.After(iv.from):
-				start.add(by)
-			case !at.After(iv.to):
-				out = append(out, levelChange{at, by})
-			}
+		// A long history has little in the interval.
+		changes, ended := m.Changes, false
+		want, have := false, false
+		if n := changesBy(changes, iv.from); n > 0 {
+			want, have, changes = changes[n-1].Want, changes[n-1].Have, changes[n:]
 		}
-		pod := ends[m.Endpoint.UID]
-		for _, c := range m.Changes {
-			for len(pod) > 0 && pod[0].At.Before(c.At) {
-				ended = pod[0].Ended
-				step(pod[0].At)
-				pod = pod[1:]
-			}
-			want, have = c.Want, c.Have
-			step(c.At)
+		var pod []PodChange
+		if len(ends) > 0 {
+			pod = ends[m.Endpoint.UID]
 		}
-		for _, e := range pod {
-			ended = e.Ended
-			step(e.At)
+		for len(pod) > 0 && !pod[0].At.After(iv.from) {
+			ended, pod = pod[0].Ended, pod[1:]
+		}
+		was := levelOf(want, have, ended)
+		start.add(was)
+		for len(changes)+len(pod) > 0 {
+			var at time.Time
+			if len(pod) > 0 && (len(changes) == 0 || pod[0].At.Before(changes[0].At)) {
+				at, ended, pod = pod[0].At, pod[0].Ended, pod[1:]
+			} else {
+				at, want, have, changes = changes[0].At, changes[0].Want, changes[0].Have, changes[1:]
+			}
+			if at.After(iv.to) {
+				break
+			}
+			if now := levelOf(want, have, ended); now != was {
+				out = append(out, levelChange{at, level{now.answering - was.answering, now.routed - was.routed, now.wanted - was.wanted}})
+				was = now
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b levelChange) int { return a.at.Compare(b.at) })
 	return start, out
+}
+
+// levelOf is what one endpoint adds to a level.
+func levelOf(want, have, ended bool) (l level) {
+	if want {
+		l.wanted = 1
+	}
+	if have {
+		l.routed = 1
+	}
+	if have && !ended {
+		l.answering = 1
+	}
+	return l
 }
 
 // interval is [from, to].
@@ -259,7 +265,10 @@ type interval struct{ from, to time.Time }
 // knownIn are the parts of the window in which the plane was known.
 func (p *Plane) knownIn(from, to time.Time) []interval {
 	var out []interval
-	for i, c := range p.Changes {
+	// What is over before the window is not in it.
+	first := max(0, sort.Search(len(p.Changes), func(i int) bool { return !p.Changes[i].At.Before(from) })-1)
+	for i := first; i < len(p.Changes); i++ {
+		c := &p.Changes[i]
 		if c.Knowledge != Known {
 			continue
 		}
@@ -284,12 +293,6 @@ func (p *Plane) knownIn(from, to time.Time) []interval {
 
 // countAt is the value of a step function at t, 0 before the first.
 func countAt(list []Count, t time.Time) int {
-	n := 0
-	for _, c := range list {
-		if c.At.After(t) {
-			break
-		}
-		n = c.N
-	}
-	return n
+	c, _ := stepAt(list, t, func(c *Count) time.Time { return c.At })
+	return c.N
 }

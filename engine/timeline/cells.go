@@ -82,7 +82,7 @@ func (p *plane) compact() {
 	}
 	if n == len(p.class.want) {
 		p.root, p.rootFront, p.common, p.own = p.class, front, nil, map[EndpointID]*cell{}
-		p.there = nil
+		p.there, p.odd, p.retold = nil, nil, true
 	}
 }
 
@@ -94,6 +94,7 @@ func (c *cell) same(o *cell) bool {
 
 // cell returns the cell of an endpoint for writing, making it.
 func (p *plane) cell(id EndpointID) *cell {
+	p.turn(id)
 	c, dropped := p.own[id]
 	switch {
 	case c != nil:
@@ -112,8 +113,26 @@ func (p *plane) cell(id EndpointID) *cell {
 	return c
 }
 
-// place keeps the index of cells that are there. c is one of own.
+// turn notes for the next view that a cell of own is written.
+func (p *plane) turn(id EndpointID) {
+	switch {
+	case p.shown == nil || p.retold:
+	case len(p.turned) > len(p.own):
+		p.retold = true
+	default:
+		p.turned = append(p.turned, id)
+	}
+}
+
+// place keeps the indexes of cells that are there and that differ. c is one of own.
 func (p *plane) place(c *cell) {
+	switch {
+	case p.odd == nil:
+	case c.class != agrees:
+		p.odd[c.id] = c
+	default:
+		delete(p.odd, c.id)
+	}
 	switch {
 	case p.there == nil:
 	case c.want != absent || c.had != absent:
@@ -150,6 +169,33 @@ func (p *plane) present() iter.Seq[*cell] {
 	}
 }
 
+// differing are the cells that differ, for reading as with find. They come in no order.
+func (p *plane) differing() iter.Seq[*cell] {
+	if p.odd == nil {
+		p.odd = map[EndpointID]*cell{}
+		for _, c := range p.own {
+			if c != nil {
+				p.place(c)
+			}
+		}
+	}
+	return func(yield func(*cell) bool) {
+		for id, c := range p.common { // what the class stands for agrees
+			if c.class == agrees {
+				continue
+			}
+			if _, replaced := p.own[id]; !replaced && !yield(c) {
+				return
+			}
+		}
+		for _, c := range p.odd {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
 // unshare gives up what is shared once the plane has something of its own in place of
 // all endpoints in it.
 func (p *plane) unshare() {
@@ -170,6 +216,7 @@ func (p *plane) unshare() {
 			delete(p.own, id)
 		}
 	}
+	p.retold = true
 }
 
 // copyOf makes a shared cell the plane's own.
@@ -185,12 +232,14 @@ func (p *plane) copyOf(shared *cell) *cell {
 
 // forget drops a cell.
 func (p *plane) forget(id EndpointID) {
+	p.turn(id)
 	if p.shared(id) != nil {
 		p.own[id] = nil
 	} else {
 		delete(p.own, id)
 	}
 	delete(p.there, id)
+	delete(p.odd, id)
 }
 
 // cells are all cells, for reading as with find. They come in no order.
@@ -277,7 +326,7 @@ func (p *plane) share() map[EndpointID]*cell {
 			}
 		}
 	}
-	p.own, p.there, p.aging = map[EndpointID]*cell{}, nil, nil
+	p.own, p.there, p.odd, p.aging, p.retold = map[EndpointID]*cell{}, nil, nil, nil, true
 	return p.common
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
@@ -87,7 +88,7 @@ type MemberInstant struct {
 func (s *Service) At(t time.Time) *Instant {
 	in := &Instant{At: t, State: Converged}
 	in.specAt(s, t)
-	if c, ok := stepAt(s.Wanted, t, func(c Count) time.Time { return c.At }); ok {
+	if c, ok := stepAt(s.Wanted, t, func(c *Count) time.Time { return c.At }); ok {
 		in.Wanted, in.WantedKnown = c.N, true
 	}
 	for i := range s.Pods {
@@ -112,7 +113,7 @@ func (s *Service) PlanesAt(t time.Time) *Instant {
 }
 
 func (in *Instant) specAt(s *Service, t time.Time) {
-	if c, ok := stepAt(s.specs, t, func(c specChange) time.Time { return c.at }); ok {
+	if c, ok := stepAt(s.specs, t, func(c *specChange) time.Time { return c.at }); ok {
 		in.Spec, in.Exists = c.spec, c.exists
 	} else if s.specs == nil {
 		in.Spec, in.Exists = s.Spec, s.Deleted.IsZero() || t.Before(s.Deleted)
@@ -122,14 +123,19 @@ func (in *Instant) specAt(s *Service, t time.Time) {
 
 func (in *Instant) planes(s *Service, t time.Time, members bool) {
 	if s.Slices != nil {
-		in.Slices = s.Slices.instant(t, members)
+		in.Slices = s.Slices.instant(new(PlaneInstant), t, members)
 	}
 	if s.Endpoints != nil {
-		in.Endpoints = s.Endpoints.instant(t, members)
+		in.Endpoints = s.Endpoints.instant(new(PlaneInstant), t, members)
 	}
-	for _, p := range s.rulesAt(t) {
+	rules := s.rulesAt(t)
+	room := make([]PlaneInstant, len(rules))
+	if len(rules) > 0 {
+		in.Rules = make([]*PlaneInstant, 0, len(rules))
+	}
+	for i, p := range rules {
 		// Services that kube-proxy leaves alone have rules by mistake only.
-		if x := p.instant(t, members); in.RoutedByProxy || x.Have > 0 || len(x.Differences) > 0 {
+		if x := p.instant(&room[i], t, members); in.RoutedByProxy || x.Have > 0 || len(x.Differences) > 0 {
 			in.Rules = append(in.Rules, x)
 		}
 	}
@@ -148,14 +154,15 @@ func (s *Snapshot) At(namespace, name string, t time.Time) *Instant {
 }
 
 // stepAt is the value at t of a step function.
-func stepAt[T any](changes []T, t time.Time, at func(T) time.Time) (x T, ok bool) {
-	for _, c := range changes {
-		if at(c).After(t) {
-			break
-		}
-		x, ok = c, true
+func stepAt[T any](changes []T, t time.Time, at func(*T) time.Time) (x T, ok bool) {
+	n := len(changes)
+	if n > 0 && at(&changes[n-1]).After(t) { // most ask for a moment near the end
+		n = sort.Search(n, func(i int) bool { return at(&changes[i]).After(t) })
 	}
-	return x, ok
+	if n == 0 {
+		return x, false
+	}
+	return changes[n-1], true
 }
 
 // rulesAt lists the planes of nodes that were there at t, by name.
@@ -182,8 +189,9 @@ func (s *Service) rulesAt(t time.Time) []*Plane {
 	return out
 }
 
-func (p *Plane) instant(t time.Time, members bool) *PlaneInstant {
-	in := &PlaneInstant{ID: p.ID}
+// instant is how the plane stood at t; in, which is blank, becomes it.
+func (p *Plane) instant(in *PlaneInstant, t time.Time, members bool) *PlaneInstant {
+	in.ID = p.ID
 	c, ok := p.At(t)
 	if !ok {
 		in.Past, in.Claimed = p.Past.At(t)
@@ -199,13 +207,23 @@ func (p *Plane) instant(t time.Time, members bool) *PlaneInstant {
 	if members {
 		in.Members = make([]MemberInstant, 0, len(p.Members))
 	}
-	for i := range p.Members {
-		m := &p.Members[i]
-		c, since, stopped := memberAt(m.Changes, t)
-		if members && (c.Want || c.Have || !c.Agrees && !c.At.IsZero()) {
-			in.Members = append(in.Members, MemberInstant{m.Endpoint, c})
+	if n := c.Missing + c.Stale + c.Unexpected + c.Changed; n > 0 {
+		in.Differences = make([]Difference, 0, n)
+	}
+	if !members && p.told && !t.Before(p.last) {
+		for _, i := range p.odd { // the others agree, and nothing is told of those
+			c, since, stopped := memberAt(p.Members[i].Changes, t)
+			in.differ(p.Members[i].Endpoint, c, since, stopped)
 		}
-		in.differ(m.Endpoint, c, since, stopped)
+	} else {
+		for i := range p.Members {
+			m := &p.Members[i]
+			c, since, stopped := memberAt(m.Changes, t)
+			if members && (c.Want || c.Have || !c.Agrees && !c.At.IsZero()) {
+				in.Members = append(in.Members, MemberInstant{m.Endpoint, c})
+			}
+			in.differ(m.Endpoint, c, since, stopped)
+		}
 	}
 	front, since, _ := memberAt(p.Frontends, t)
 	in.differ(Endpoint{}, front, since, time.Time{})
@@ -216,10 +234,7 @@ func (p *Plane) instant(t time.Time, members bool) *PlaneInstant {
 // memberAt is a member's state at t, since when it differs without a break, and
 // since when nothing answers behind it.
 func memberAt(changes []MemberChange, t time.Time) (now MemberChange, since, stopped time.Time) {
-	n := len(changes)
-	for n > 0 && changes[n-1].At.After(t) { // most ask for a moment near the end
-		n--
-	}
+	n := changesBy(changes, t)
 	if n == 0 {
 		return now, since, stopped
 	}
@@ -388,7 +403,7 @@ func (h *history) leftOut(node string, t time.Time) bool {
 	if !ok {
 		return false
 	}
-	c, _ := stepAt(h.nodes[i].changes, t, func(c nodeChange) time.Time { return c.at })
+	c, _ := stepAt(h.nodes[i].changes, t, func(c *nodeChange) time.Time { return c.at })
 	return c.leftOut
 }
 
@@ -408,7 +423,7 @@ func (h *history) coverage(t time.Time, routed bool) Coverage {
 	if h == nil {
 		return c
 	}
-	blind, _ := stepAt(h.blinds, t, func(b blindChange) time.Time { return b.at })
+	blind, _ := stepAt(h.blinds, t, func(b *blindChange) time.Time { return b.at })
 	c.BlindPlanes = maps.Clone(blind.planes)
 	set := func(k PlaneKind, why string) {
 		if c.BlindPlanes == nil {
@@ -426,7 +441,7 @@ func (h *history) coverage(t time.Time, routed bool) Coverage {
 	}
 	for i := range h.nodes {
 		n := &h.nodes[i]
-		x, ok := stepAt(n.changes, t, func(c nodeChange) time.Time { return c.at })
+		x, ok := stepAt(n.changes, t, func(c *nodeChange) time.Time { return c.at })
 		switch {
 		case !ok:
 		case x.named:

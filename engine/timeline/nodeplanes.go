@@ -31,7 +31,46 @@ func (n NodePlanes) All() []*Plane {
 	if n.view == nil {
 		return n.list
 	}
-	return n.view.all()
+	return n.view.all(nil).planes
+}
+
+// MadePlanes keep the planes that All gives in use. It is immutable.
+type MadePlanes struct {
+	view *rulesView
+	list *planeList
+}
+
+// Make makes the planes that All gives from now on, for as long as somebody has what it
+// returns. It costs less after those of the same Service at another moment, whose
+// planes it takes as far as they have not changed; before may be nil.
+func (n NodePlanes) Make(before *MadePlanes) *MadePlanes {
+	switch {
+	case n.view == nil:
+		return &MadePlanes{}
+	case before == nil:
+		return &MadePlanes{n.view, n.view.all(nil)}
+	}
+	return &MadePlanes{n.view, n.view.all(before.view)}
+}
+
+// Latest are the last changes of the first planes by node name, n at most; one without
+// any is the zero PlaneChange. It makes no planes.
+func (n NodePlanes) Latest(most int) []PlaneChange {
+	if n.view != nil {
+		return n.view.latest(most)
+	}
+	out := make([]PlaneChange, min(most, len(n.list)))
+	for i := range out {
+		out[i] = lastOf(n.list[i])
+	}
+	return out
+}
+
+func lastOf(p *Plane) (c PlaneChange) {
+	if n := len(p.Changes); n > 0 {
+		c = p.Changes[n-1]
+	}
+	return c
 }
 
 // Of returns the plane of a node, or nil.
@@ -47,14 +86,6 @@ func (n NodePlanes) Of(node string) *Plane {
 	return n.view.of(node)
 }
 
-// First lists the first planes by node name, n at most, and makes no others.
-func (n NodePlanes) First(most int) []*Plane {
-	if n.view == nil {
-		return n.list[:min(most, len(n.list))]
-	}
-	return n.view.first(most)
-}
-
 // withHidden is All, and with it the planes of nodes that have nothing, while
 // kube-proxy leaves the Service alone. The list is the caller's.
 func (n NodePlanes) withHidden() []*Plane {
@@ -64,7 +95,7 @@ func (n NodePlanes) withHidden() []*Plane {
 	if n.view.routed {
 		return slices.Clone(n.All())
 	}
-	return n.view.make(true)
+	return n.view.make(true, nil)
 }
 
 func (n NodePlanes) meta() map[EndpointID]endpointMeta {

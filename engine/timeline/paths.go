@@ -257,6 +257,7 @@ func (p *path) fullView() *Path {
 		v.Rules[i] = h.Hop
 	}
 	v.Status = p.status()
+	v.end, v.told = v.End(), true
 	v.Risk = p.risk()
 	v.Risk.WrongPod, v.Risk.WrongPodGrowing = p.wrongPod()
 	p.view = &v

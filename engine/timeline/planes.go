@@ -77,6 +77,8 @@ type plane struct {
 	// left stays in own for as long as its history is kept. nil when it has to be
 	// told anew.
 	there map[EndpointID]*cell `graph:"-"`
+	// odd are those of own that differ; nil when it has to be told anew.
+	odd map[EndpointID]*cell `graph:"-"`
 	// aging are the cells of own that changed, by when, for retention; nil before
 	// it has looked at all.
 	aging []agingCell `graph:"-"`
@@ -119,6 +121,10 @@ type plane struct {
 	dirty   bool       // since the last view
 	view    *Plane     `graph:"-"`
 	shown   *planeView `graph:"-"` // of a node's rules
+	// turned are the cells of own that may have changed since shown was made; retold:
+	// own has been made anew.
+	turned []EndpointID `graph:"-"`
+	retold bool         `graph:"-"`
 	// excluded: the node does not count now, see leftOut. waits: what it is
 	// compared with is not listed yet, see waits.go.
 	excluded, waits bool

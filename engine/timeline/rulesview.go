@@ -150,13 +150,21 @@ func (v *rulesView) nodes() []string {
 	return v.names
 }
 
-func (v *rulesView) first(most int) []*Plane {
+// latest are the last changes of the first planes by node name, at most so many.
+func (v *rulesView) latest(most int) []PlaneChange {
 	names := v.nodes()
-	out := make([]*Plane, 0, min(most, len(names)))
-	for _, n := range names[:min(most, len(names))] {
-		if p := v.of(n); p != nil {
-			out = append(out, p)
+	names = names[:min(most, len(names))]
+	out := make([]PlaneChange, len(names))
+	for i, name := range names {
+		p := v.single(name)
+		if p == nil || !v.shows(p) {
+			if p := v.of(name); p != nil {
+				out[i] = lastOf(p)
+			}
+			continue
 		}
+		lane := v.ctx.assemble(v.service, name, memberState{changes: p.times.changes, base: p.times.base, early: p.times.early}, p.ports)
+		out[i] = lastOf(&lane)
 	}
 	return out
 }
@@ -176,20 +184,22 @@ func (v *rulesView) len() int {
 	return n
 }
 
-func (v *rulesView) all() []*Plane {
+// all are the planes that are shown. Those of before, where the planes are in use that
+// were made of it, make it cheaper.
+func (v *rulesView) all(before *rulesView) *planeList {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if made := v.made.Value(); made != nil {
-		return made.planes
+		return made
 	}
-	out := v.make(false)
-	v.made = weak.Make(&planeList{out})
+	out := &planeList{v.make(false, before)}
+	v.made = weak.Make(out)
 	return out
 }
 
 // make makes the planes; hidden tells whether those too that are not shown.
-func (v *rulesView) make(hidden bool) []*Plane {
-	var out []*Plane
+func (v *rulesView) make(hidden bool, before *rulesView) []*Plane {
+	out := make([]*Plane, 0, len(v.expected))
 	for _, g := range v.groups {
 		if hidden || v.shows(g) {
 			h := g.history(v.meta)
@@ -198,7 +208,7 @@ func (v *rulesView) make(hidden bool) []*Plane {
 	}
 	for _, p := range v.singles {
 		if hidden || v.shows(p) {
-			out = append(out, v.plane(p))
+			out = append(out, v.plane(p, before))
 		}
 	}
 	for _, n := range v.blanks() {
@@ -223,7 +233,7 @@ func (v *rulesView) of(node string) *Plane {
 		if !v.shows(p) {
 			return nil
 		}
-		return v.plane(p)
+		return v.plane(p, nil)
 	}
 	if i, ok := v.ctx.index[node]; ok {
 		for _, g := range v.groups {
@@ -244,8 +254,16 @@ func (v *rulesView) blank(node string) *Plane {
 }
 
 // plane makes the plane of a node that has one of its own, or finds it as long as
-// somebody uses it.
-func (v *rulesView) plane(p *planeView) *Plane {
+// somebody uses it. before is an earlier view of the Service, or nil.
+func (v *rulesView) plane(p *planeView, before *rulesView) *Plane {
+	var old *planeView
+	var oldMade *Plane
+	var oldMeta map[EndpointID]endpointMeta
+	if before != nil && before.service == v.service {
+		if old = before.single(p.node); old != nil {
+			oldMade, oldMeta = old.inUse()
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if made := p.made.Value(); made != nil && p.madeCtx.Value() == v.ctx && sameMap(p.madeFor, v.meta) {
@@ -254,13 +272,29 @@ func (v *rulesView) plane(p *planeView) *Plane {
 	t := &p.times
 	out := v.ctx.assemble(v.service, p.node, memberState{changes: t.changes, base: t.base, early: t.early}, p.ports)
 	out.Arrivals = p.arrivals
-	out.Members, out.Frontends = p.history(v.meta).from(p.began)
+	h, ok := cellHistory{}, false
+	if oldMade != nil {
+		h, ok = p.after(old, oldMade, sameMap(oldMeta, v.meta), v.meta)
+	}
+	if ok {
+		out.Members, out.Frontends = h.members, h.frontends
+	} else {
+		out.Members, out.Frontends = p.history(v.meta).from(p.began)
+	}
+	out.tell()
 	p.made, p.madeCtx, p.madeFor = weak.Make(&out), weak.Make(v.ctx), v.meta
 	return &out
 }
 
+// inUse is the plane that was made last, and for what; nil when nobody uses it any more.
+func (p *planeView) inUse() (*Plane, map[EndpointID]endpointMeta) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.made.Value(), p.madeFor
+}
+
 // sameMap reports that two are one map, which is not written once it is in a view.
-func sameMap(a, b map[EndpointID]endpointMeta) bool {
+func sameMap[V any](a, b map[EndpointID]V) bool {
 	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 

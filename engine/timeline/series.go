@@ -57,6 +57,9 @@ func (s *series[T]) view() []T {
 	return s.items[:len(s.items):len(s.items)]
 }
 
+// viewed reports that all elements are in a view.
+func (s *series[T]) viewed() bool { return s.shared == len(s.items) }
+
 // trim drops the first n elements. Their room is given back when they are as many as
 // those that stay: what is trimmed every minute is not copied every minute.
 func (s *series[T]) trim(n int) {

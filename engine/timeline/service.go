@@ -77,7 +77,8 @@ type service struct {
 	dirty    bool
 	view     *Service `graph:"-"`
 
-	rulesView *rulesView `graph:"-"`
+	rulesView  *rulesView `graph:"-"`
+	tracksView []PodTrack `graph:"-"` // by first change
 }
 
 // endpointMeta is what people call an endpoint.

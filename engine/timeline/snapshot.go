@@ -79,7 +79,16 @@ func (s *service) ages() bool {
 func (s *service) judge(v *Service) {
 	v.State, s.stallsAt = Converged, time.Time{}
 	now := s.m.now
-	for _, p := range s.planes() {
+	planes, n := s.planes(), 0
+	for _, p := range planes {
+		if !p.waits {
+			n += p.differences() * p.weight()
+		}
+	}
+	if n > 0 {
+		v.Differences = make([]Difference, 0, n)
+	}
+	for _, p := range planes {
 		if p.waits || p.counts.Agrees() {
 			continue
 		}
@@ -118,10 +127,7 @@ func (s *service) judge(v *Service) {
 // differ are the plane's differences, those of each node.
 func (p *plane) differ() iter.Seq[Difference] {
 	return func(yield func(Difference) bool) {
-		for c := range p.cells() {
-			if c.class == agrees {
-				continue
-			}
+		for c := range p.differing() {
 			d := Difference{Plane: p.id, Endpoint: p.svc.endpoint(c.id, c.ports), Kind: diffNames[c.class], Since: p.when(c.since)}
 			if c.stopped {
 				d.Stopped = p.svc.stoppedAt(c.id)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kconverge/kconverge/collect"
 )
 
 // track is a PodTrack in the making.
@@ -12,6 +14,14 @@ type track struct {
 	pod     *podState
 	changes series[PodChange]
 	owner   string
+	// shown is the pod as it was in the last view, and how many changes it had.
+	shown        *collect.Pod `graph:"-"`
+	shownChanges int          `graph:"-"`
+}
+
+// same reports that the view that was made last is still right.
+func (t *track) same() bool {
+	return t.shown == t.pod.pod && t.shownChanges == t.changes.len() && t.changes.viewed()
 }
 
 // phase is what a pod's lane shows.
@@ -103,12 +113,23 @@ func (t *track) ownerName() string {
 
 // trackViews lists the Service's pods by first change, then name.
 func (s *service) trackViews() []PodTrack {
+	same := s.tracksView != nil && len(s.tracksView) == len(s.tracks)
+	for _, t := range s.tracks {
+		if same = same && t.same(); !same {
+			break
+		}
+	}
+	if same {
+		return s.tracksView
+	}
 	out := make([]PodTrack, 0, len(s.tracks))
 	for _, t := range s.tracks {
+		t.shown, t.shownChanges = t.pod.pod, t.changes.len()
 		out = append(out, PodTrack{Name: t.pod.name, UID: t.pod.uid, Node: t.pod.pod.Node, IPs: t.pod.pod.IPs, Owner: t.ownerName(), Revision: revisionOf(t.pod.pod), Changes: t.changes.view()})
 	}
 	slices.SortFunc(out, func(a, b PodTrack) int {
 		return cmp.Or(a.Changes[0].At.Compare(b.Changes[0].At), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
+	s.tracksView = out
 	return out
 }

@@ -198,17 +198,24 @@ type Path struct {
 	Risk  Risk
 	// Status: open while any hop other than Endpoints is open.
 	Status Status
+
+	// end is what End tells of a path of a Snapshot; told that it does.
+	end  time.Time
+	told bool
 }
 
 // End is the latest arrival over slices and rules, zero when none arrived.
 func (p *Path) End() time.Time {
+	if p.told {
+		return p.end
+	}
 	var end time.Time
 	if p.Slice != nil {
 		end = p.Slice.At
 	}
-	for _, h := range p.Rules {
-		if h.At.After(end) {
-			end = h.At
+	for i := range p.Rules {
+		if at := p.Rules[i].At; at.After(end) {
+			end = at
 		}
 	}
 	return end
@@ -288,14 +295,20 @@ type Member struct {
 
 // At returns the state at t; the zero MemberChange before the first change.
 func (m *Member) At(t time.Time) MemberChange {
-	var out MemberChange
-	for _, c := range m.Changes {
-		if c.At.After(t) {
-			break
-		}
-		out = c
+	if n := changesBy(m.Changes, t); n > 0 {
+		return m.Changes[n-1]
 	}
-	return out
+	return MemberChange{}
+}
+
+// changesBy is how many of the changes are not after t. Most ask for a moment near the
+// end.
+func changesBy(changes []MemberChange, t time.Time) int {
+	n := len(changes)
+	if n == 0 || !changes[n-1].At.After(t) {
+		return n
+	}
+	return sort.Search(n, func(i int) bool { return changes[i].At.After(t) })
 }
 
 // Plane is the history of one plane of a Service.
@@ -314,6 +327,27 @@ type Plane struct {
 	// Ports are what a node's rules do for the Service now, sorted; nil for other
 	// planes. Not to be changed.
 	Ports []collect.RulePort
+
+	// last is when a member changed last and odd are the places of those that differ
+	// since then, once told is set: for who asks about now.
+	last time.Time
+	odd  []int32
+	told bool
+}
+
+// tell makes odd.
+func (p *Plane) tell() {
+	p.told = true
+	for i := range p.Members {
+		changes := p.Members[i].Changes
+		c := &changes[len(changes)-1]
+		if c.At.After(p.last) {
+			p.last = c.At
+		}
+		if !c.Agrees {
+			p.odd = append(p.odd, int32(i))
+		}
+	}
 }
 
 // At returns the state of the plane at t; ok is false before its first change.

@@ -44,13 +44,7 @@ type PodTrack struct {
 
 // At returns the phase at t; ok is false before the first change.
 func (p *PodTrack) At(t time.Time) (c PodChange, ok bool) {
-	for _, x := range p.Changes {
-		if x.At.After(t) {
-			break
-		}
-		c, ok = x, true
-	}
-	return c, ok
+	return stepAt(p.Changes, t, func(c *PodChange) time.Time { return c.At })
 }
 
 // Coverage says which nodes a statement rests on.

@@ -12,7 +12,7 @@ import (
 // (joiners, marks, direction overrides), which terminals disagree about. Line
 // breaks and tabs become a space.
 func Clean(s string) string {
-	if plainASCII(s) {
+	if plain(s) {
 		return s
 	}
 	s = ansi.Strip(s)
@@ -29,6 +29,20 @@ func Clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// plain reports that nothing but what is safe is in s: ASCII, and the letters and signs
+// that texts of our own are made of.
+func plain(s string) bool {
+	for _, r := range s {
+		switch {
+		case r >= 0x20 && r <= 0x7e, r >= 0xa1 && r < 0xad, r > 0xad && r < 0x300:
+		case r >= 0x2010 && r < 0x2028, r >= 0x2190 && r < 0x2600:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 func plainASCII(s string) bool {

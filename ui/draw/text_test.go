@@ -132,3 +132,19 @@ func TestPlanesAreToldApartByShapeAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsPlainNeedsNoCleaning(t *testing.T) {
+	n := 0
+	for r := rune(1); r < 0x3000; r++ {
+		if !plain(string(r)) {
+			continue
+		}
+		n++
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs) || ansi.Strip(string(r)) != string(r) {
+			t.Errorf("%q is taken for plain", r)
+		}
+	}
+	if n < 1500 || plain("\x1b[1m") || plain("\xff") || !plain("−2 → 5, ±1 ms · ≤ 3") {
+		t.Errorf("%d characters are plain", n)
+	}
+}

@@ -159,26 +159,31 @@ func counts(svc *timeline.Service) []string {
 			ready++
 		}
 	}
+	number := func(c timeline.PlaneChange) string {
+		switch {
+		case c == (timeline.PlaneChange{}):
+			return "–"
+		case c.Knowledge == timeline.Blind:
+			return "?"
+		}
+		return strconv.Itoa(c.Have)
+	}
 	last := func(p *timeline.Plane) string {
 		if p == nil || len(p.Changes) == 0 {
 			return "–"
 		}
-		c := p.Changes[len(p.Changes)-1]
-		if c.Knowledge == timeline.Blind {
-			return "?"
-		}
-		return strconv.Itoa(c.Have)
+		return number(p.Changes[len(p.Changes)-1])
 	}
 	pods, sl, eps := strconv.Itoa(ready), last(svc.Slices), last(svc.Endpoints)
 	rules := "no rules"
 	if svc.RoutedByProxy {
 		rules = "rules"
-		for i, p := range svc.Rules.First(7) {
+		for i, c := range svc.Rules.Latest(7) {
 			if i == 6 {
 				rules += " …"
 				break
 			}
-			rules += " " + last(p)
+			rules += " " + number(c)
 		}
 	}
 	return []string{

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"runtime"
 	"sort"
 	"strings"
 	"time"
@@ -24,8 +25,8 @@ type TimelineView struct {
 	rows list
 	key  string // of the chosen row, so that it stays chosen when rows come
 	// planes are those of the last frame's nodes. They are kept so that the next
-	// frame finds those that have not changed.
-	planes []*timeline.Plane
+	// frame finds those that have not changed, and of the others what has not.
+	planes *timeline.MadePlanes
 
 	cell   time.Duration
 	zoomed bool // cell was chosen; else it follows the width
@@ -78,8 +79,8 @@ func (v *TimelineView) Every(c *Context) time.Duration {
 	return max(200*time.Millisecond, min(v.cell, time.Second))
 }
 
-// picture builds what is drawn for the given number of columns.
-func (v *TimelineView) picture(c *Context, svc *timeline.Service, cols int) *lanes.Picture {
+// options say what is drawn on the given number of columns.
+func (v *TimelineView) options(c *Context, cols int) lanes.Options {
 	if !v.zoomed {
 		v.cell = lanes.CellFor(screenSpan, cols)
 	}
@@ -91,10 +92,10 @@ func (v *TimelineView) picture(c *Context, svc *timeline.Service, cols int) *lan
 	if cursor.IsZero() {
 		cursor = c.Now
 	}
-	return lanes.Build(c.Snap, svc, lanes.Options{
+	return lanes.Options{
 		Cols: cols, To: to, Cell: v.cell, Now: c.Now, Cursor: cursor, Location: c.Loc,
 		FoldQuiet: !v.keep, UnfoldPods: v.unfold, AllNodes: v.all, MaxPods: v.maxPods,
-	})
+	}
 }
 
 // Draw implements View.
@@ -107,12 +108,14 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 		return
 	}
 	avail := r.Dy() - 4 // title, axis, legend
-	v.maxPods = podsThatFit(avail, svc)
-	v.planes = nil
-	if svc.Rules.Len() <= planesKept {
-		v.planes = svc.Rules.All()
+	nodes := svc.Rules.Len()
+	v.maxPods = podsThatFit(avail, nodes)
+	planes := svc.Rules.Make(v.planes)
+	defer runtime.KeepAlive(planes)
+	if v.planes = nil; nodes <= planesKept {
+		v.planes = planes
 	}
-	v.pic = v.picture(c, svc, v.layout.Cols)
+	v.pic = lanes.Build(c.Snap, svc, v.options(c, v.layout.Cols))
 	c.Focus.Pod = ""
 	v.drawTitle(s, r, c, svc)
 
@@ -132,7 +135,7 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 
 	instant := lanes.Instant(svc, v.pic.Cursor)
 	// What the panel wants does not grow with the differences: it would move.
-	wants := svc.Rules.Len() + 8
+	wants := nodes + 8
 	laneH, panelH := divide(avail, len(v.pic.Rows), wants)
 	if more := min(v.calm(key(svc), len(v.pic.Rows)), avail-max(panelLeast(avail, wants), 3)) - laneH; panelH > 0 && more > 0 {
 		laneH, panelH = laneH+more, panelH-more
@@ -168,12 +171,12 @@ func (v *TimelineView) Draw(s *draw.Screen, r draw.Rect, c *Context) {
 
 // podsThatFit is how many pods may have a lane so that every other row and some
 // of the panel stay in view.
-func podsThatFit(avail int, svc *timeline.Service) int {
-	others := 7 + svc.Rules.Len() // with the row of the folded ones
-	if svc.Rules.Len() > 12 {
+func podsThatFit(avail, nodes int) int {
+	others := 7 + nodes // with the row of the folded ones
+	if nodes > 12 {
 		others = 7 + 8
 	}
-	if n := avail - panelLeast(avail, 8+svc.Rules.Len()) - others; n > 0 {
+	if n := avail - panelLeast(avail, 8+nodes) - others; n > 0 {
 		return n
 	}
 	return -1

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"sort"
 	"strings"
 	"time"
 
@@ -119,8 +120,9 @@ func (v *TimelineView) setCursor(c *Context, t time.Time) {
 	if svc == nil || v.pic == nil {
 		return
 	}
-	p := v.picture(c, svc, v.layout.Cols)
-	if p.CursorCol >= 0 {
+	o := v.options(c, v.layout.Cols)
+	scale := lanes.ScaleOf(c.Snap, svc, o)
+	if col := scale.Col(o.Cursor); col >= 0 && col < scale.Cols {
 		return
 	}
 	// A third of the picture stays behind the cursor.
@@ -142,13 +144,14 @@ func (v *TimelineView) instantIn(col int) time.Time {
 		if p == nil {
 			continue
 		}
+		chosen := p.ID.String() == v.key
 		if p.Past != nil {
 			for _, ch := range p.Past.Changes {
 				if ch.At.Before(span.From) || !ch.At.Before(span.To) {
 					continue
 				}
 				class := lanes.Had
-				if p.ID.String() == v.key {
+				if chosen {
 					class += 100
 				}
 				if class > rank {
@@ -156,10 +159,9 @@ func (v *TimelineView) instantIn(col int) time.Time {
 				}
 			}
 		}
-		for _, ch := range p.Changes {
-			if ch.At.Before(span.From) || !ch.At.Before(span.To) {
-				continue
-			}
+		first := sort.Search(len(p.Changes), func(i int) bool { return !p.Changes[i].At.Before(span.From) })
+		for i := first; i < len(p.Changes) && p.Changes[i].At.Before(span.To); i++ {
+			ch := &p.Changes[i]
 			class := lanes.Agrees
 			if !ch.Agrees() {
 				class = lanes.Behind
@@ -167,7 +169,7 @@ func (v *TimelineView) instantIn(col int) time.Time {
 			if ch.Stopped > 0 {
 				class = lanes.Stale
 			}
-			if p.ID.String() == v.key {
+			if chosen {
 				class += 100
 			}
 			if class > rank {
@@ -212,8 +214,8 @@ func (v *TimelineView) fitAll(c *Context, svc *timeline.Service) Request {
 		// is enough depends on what is quiet at that cell: try from the
 		// shortest.
 		for cell := lanes.CellFor(0, 1); ; cell = lanes.Zoom(cell, false) {
-			p := lanes.Build(c.Snap, svc, lanes.Options{Cols: v.layout.Cols, To: lanes.AlignEnd(c.Now, cell), Cell: cell, Now: c.Now, FoldQuiet: true})
-			if !p.Scale.From().After(from) || cell == lanes.Zoom(cell, false) {
+			s := lanes.ScaleOf(c.Snap, svc, lanes.Options{Cols: v.layout.Cols, To: lanes.AlignEnd(c.Now, cell), Cell: cell, Now: c.Now, FoldQuiet: true})
+			if !s.From().After(from) || cell == lanes.Zoom(cell, false) {
 				v.cell = cell
 				break
 			}

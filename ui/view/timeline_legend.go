@@ -42,7 +42,7 @@ func (v *TimelineView) drawLegend(s *draw.Screen, x, y, w, rows int) {
 		end = s.Right(x+w-1, y, theme.Dim, note) - 2
 	}
 	x++
-	there := map[lanes.Class]bool{}
+	var there [lanes.Folded + 1]bool // by class
 	maybe, behindMaybe, claimed, retried, failed := false, false, false, false, false
 	for i := range v.pic.Rows {
 		for _, c := range v.pic.Rows[i].Cells {
