@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,6 +35,44 @@ func cpu(b *testing.B, pid int) time.Duration {
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// memoryOf is what a process holds in memory now, and what it held at most, in MB.
+func memoryOf(b *testing.B, pid int) (now, most float64) {
+	b.Helper()
+	status := procFile(b, pid, "status")
+	return number(status, "VmRSS:") / 1024, number(status, "VmHWM:") / 1024
+}
+
+// wakeups is how often the threads of a process have gone to sleep so far.
+func wakeups(b *testing.B, pid int) (n float64) {
+	b.Helper()
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, task := range tasks {
+		n += number(procFile(b, pid, "task/"+task.Name()+"/status"), "voluntary_ctxt_switches:")
+	}
+	return n
+}
+
+func procFile(b *testing.B, pid int, name string) string {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(text)
+}
+
+// number is what a file of /proc says behind a name at the beginning of a line, 0 when
+// nothing.
+func number(text, name string) float64 {
+	_, rest, _ := strings.Cut("\n"+text, "\n"+name)
+	var n float64
+	_, _ = fmt.Sscan(rest, &n)
+	return n
 }
 
 // counter counts what the program writes to its terminal.
@@ -86,7 +125,7 @@ func BenchmarkWatch(b *testing.B) {
 				h.disturb(b, rate, &sent)
 				eventually(b, "events come", func() bool { return sent.Load() > int64(rate) })
 			}
-			before, bytes, events, began := cpu(b, pid), drawn.bytes.Load(), sent.Load(), time.Now()
+			before, woken, bytes, events, began := cpu(b, pid), wakeups(b, pid), drawn.bytes.Load(), sent.Load(), time.Now()
 			b.ResetTimer()
 			tick := time.NewTicker(time.Second)
 			defer tick.Stop()
@@ -95,6 +134,10 @@ func BenchmarkWatch(b *testing.B) {
 			}
 			took := time.Since(began).Seconds()
 			b.ReportMetric(100*(cpu(b, pid)-before).Seconds()/took, "%-of-a-core")
+			b.ReportMetric((wakeups(b, pid)-woken)/took, "wake-ups/s")
+			now, most := memoryOf(b, pid)
+			b.ReportMetric(now, "MB")
+			b.ReportMetric(most, "peak-MB")
 			b.ReportMetric(float64(drawn.bytes.Load()-bytes)/took, "terminal-B/s")
 			b.ReportMetric(float64(sent.Load()-events)/took, "events/s")
 			b.ReportMetric(0, "ns/op")

@@ -150,7 +150,9 @@ func (r *Runtime) Run(ctx context.Context, sources ...collect.Source) error {
 // reordering window: a snapshot right away would show nothing new and hold up
 // the one that does. So the first event after a quiet moment sets the release
 // timer, and what the release lets out is published, at most every
-// SnapshotEvery.
+// SnapshotEvery. Those that come meanwhile wait in the queue, since being woken up
+// for each of hundreds a second costs as much as taking them in; they are taken
+// before time moves on, in their order.
 func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 	var (
 		buf       []collect.Event
@@ -180,6 +182,10 @@ func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 	}
 	publish(true)
 	for {
+		wake := r.queue.wake
+		if releasing {
+			wake = nil
+		}
 		select {
 		case <-ctx.Done():
 			r.drain(&buf)
@@ -189,26 +195,29 @@ func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 			r.drain(&buf)
 			r.finish(func() { publish(true) }, &dirty)
 			return
-		case <-r.queue.wake:
+		case <-wake:
 			switch {
 			case !r.drain(&buf):
 			case r.o.Replay: // time passes only as recorded
 				dirty = true
 				publish(false)
-			case !releasing:
+			default:
 				release.Reset(r.model.ReorderWindow() + settleMargin)
 				releasing = true
 			}
 		case <-release.C:
 			releasing = false
+			r.drain(&buf)
 			r.advance()
 			dirty = true
 			publish(false)
 		case <-idle.C:
+			r.drain(&buf)
 			r.advance()
 			dirty = true
 			publish(false)
 		case <-throttled.C:
+			r.drain(&buf)
 			publish(false)
 		}
 	}
