@@ -45,17 +45,20 @@ func Run(ctx context.Context, feed <-chan *timeline.Snapshot, o Options) error {
 	}
 	m.profile(profile)
 	m.out = newTerminal(out, &m.o, profile)
+	// Before the size is read: what changes it from now on is heard of.
+	resized := make(chan os.Signal, 1)
+	uv.NotifyWinch(resized)
+	defer signal.Stop(resized)
 	m.w, m.h, _ = size(out)
 	m.out.enter(m.o.Environ, m.look.asks())
 	defer m.out.leave()
 	m.paint()
 
 	// Of Bubble Tea's output nothing is used, and its renderer is not to wake up often.
+	// Without a renderer it does not ask for the size, and would begin with none.
 	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithoutRenderer(), tea.WithFPS(1),
-		tea.WithEnvironment(m.o.Environ), tea.WithColorProfile(profile), tea.WithoutSignalHandler())
-	resized := make(chan os.Signal, 1)
-	uv.NotifyWinch(resized)
-	defer signal.Stop(resized)
+		tea.WithEnvironment(m.o.Environ), tea.WithColorProfile(profile), tea.WithoutSignalHandler(),
+		tea.WithWindowSize(m.w, m.h))
 	go func() {
 		for {
 			select {
