@@ -46,10 +46,13 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.w, m.h, m.dirty = msg.Width, msg.Height, true
 		if m.out != nil {
+			if msg.Width <= 0 {
+				break // from Bubble Tea, which does not know the terminal
+			}
 			m.out.forget()
 		}
+		m.w, m.h, m.dirty = msg.Width, msg.Height, true
 	case tea.KeyPressMsg:
 		cmd = m.key(msg)
 	case tea.PasteMsg:

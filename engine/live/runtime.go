@@ -180,6 +180,14 @@ func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 		r.feed.publish(r.model.Snapshot())
 		last, dirty = time.Now(), false
 	}
+	// takeIn takes what came, and has it let out in time.
+	takeIn := func() (some bool) {
+		if some = r.drain(&buf); some && !releasing && !r.o.Replay {
+			release.Reset(r.model.ReorderWindow() + settleMargin)
+			releasing = true
+		}
+		return some
+	}
 	publish(true)
 	for {
 		wake := r.queue.wake
@@ -196,28 +204,23 @@ func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 			r.finish(func() { publish(true) }, &dirty)
 			return
 		case <-wake:
-			switch {
-			case !r.drain(&buf):
-			case r.o.Replay: // time passes only as recorded
+			if takeIn() && r.o.Replay { // time passes only as recorded
 				dirty = true
 				publish(false)
-			default:
-				release.Reset(r.model.ReorderWindow() + settleMargin)
-				releasing = true
 			}
 		case <-release.C:
 			releasing = false
-			r.drain(&buf)
+			takeIn()
 			r.advance()
 			dirty = true
 			publish(false)
 		case <-idle.C:
-			r.drain(&buf)
+			takeIn()
 			r.advance()
 			dirty = true
 			publish(false)
 		case <-throttled.C:
-			r.drain(&buf)
+			takeIn()
 			publish(false)
 		}
 	}
