@@ -30,7 +30,8 @@ type Options struct {
 	Timeline timeline.Options
 	// Recorders get every event.
 	Recorders []Recorder
-	// SnapshotEvery is the least time between two snapshots; default 100 ms.
+	// SnapshotEvery is the least time between two snapshots, and twice that while
+	// hundreds of events come a second and go on to; default 100 ms.
 	SnapshotEvery time.Duration
 	// IdleAdvance is how often the model's time moves when nothing happens;
 	// default 1 s.
@@ -50,6 +51,12 @@ const (
 	// defaultReorderWindow covers the disorder between two watches of one API
 	// server: 11 ms was the most seen on an idle loopback.
 	defaultReorderWindow = 30 * time.Millisecond
+	// busyEvents is from how many events on a snapshot is one of a busy time. After
+	// busySnapshots of these in a row there is twice as long between two: nobody can
+	// follow what so many events do one by one, and making snapshots and drawing them
+	// is a good part of what the program then costs.
+	busyEvents    = 20
+	busySnapshots = 5
 	// settleMargin is added to the window when a burst has ended, so that its
 	// last event is not held back until the next one.
 	settleMargin = time.Millisecond
@@ -157,6 +164,8 @@ func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 	var (
 		buf       []collect.Event
 		last      time.Time // of the last snapshot
+		taken     int       // events since then
+		busy      int       // snapshots of a busy time in a row
 		dirty     = true
 		releasing = false // the release timer runs
 		idle      = time.NewTicker(r.o.IdleAdvance)
@@ -173,20 +182,29 @@ func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 		if !dirty {
 			return
 		}
-		if wait := r.o.SnapshotEvery - time.Since(last); wait > 0 && !force && !last.IsZero() {
+		every := r.o.SnapshotEvery
+		if busy >= busySnapshots && !r.o.Replay {
+			every *= 2
+		}
+		if wait := every - time.Since(last); wait > 0 && !force && !last.IsZero() {
 			throttled.Reset(wait)
 			return
 		}
 		r.feed.publish(r.model.Snapshot())
-		last, dirty = time.Now(), false
+		if busy++; taken < busyEvents {
+			busy = 0
+		}
+		last, dirty, taken = time.Now(), false, 0
 	}
 	// takeIn takes what came, and has it let out in time.
 	takeIn := func() (some bool) {
-		if some = r.drain(&buf); some && !releasing && !r.o.Replay {
+		n := r.drain(&buf)
+		taken += n
+		if n > 0 && !releasing && !r.o.Replay {
 			release.Reset(r.model.ReorderWindow() + settleMargin)
 			releasing = true
 		}
-		return some
+		return n > 0
 	}
 	publish(true)
 	for {
@@ -246,15 +264,15 @@ func (r *Runtime) advance() {
 	r.take(collect.Event{At: r.o.Clock.Now(), Source: collect.SourceClock, Payload: &collect.Advance{}})
 }
 
-// drain takes everything queued into the model.
-func (r *Runtime) drain(buf *[]collect.Event) bool {
+// drain takes everything queued into the model, and tells how many events that were.
+func (r *Runtime) drain(buf *[]collect.Event) int {
 	events, _ := r.queue.take(*buf)
 	for i := range events {
 		r.take(events[i])
 		events[i] = collect.Event{}
 	}
 	*buf = events
-	return len(events) > 0
+	return len(events)
 }
 
 // take numbers, records and applies one event.
