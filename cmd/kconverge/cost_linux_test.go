@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -103,8 +106,29 @@ func watchOnAScreen(b *testing.B, agents ...string) (h *home, pid int, drawn *co
 	return h, h.below(b, cmd.Process.Pid), drawn
 }
 
+// peer starts a program of nothing but client-go's informers on the home's lab.
+func (h *home) peer(b *testing.B) (pid int) {
+	b.Helper()
+	var said buffer
+	cmd := exec.Command(os.Args[0])
+	// Its heap may grow as that of watch does.
+	cmd.Env = append(slices.Clone(h.env), peerEnv+"="+h.kubeconfig(), "GOGC=1600")
+	cmd.Stderr = &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	eventually(b, "the informers have synced", func() bool { return strings.Contains(said.String(), "synced") })
+	return cmd.Process.Pid
+}
+
 // BenchmarkWatch measures what `watch` with its screen costs, apart from the lab that
-// it watches: -benchtime 60x is a minute of each.
+// it watches, and how much of that bare informers take beside it: -benchtime 60x is a
+// minute of each.
 //
 //	go test -run '^$' -bench 'Watch$' -benchtime 60x ./cmd/kconverge
 func BenchmarkWatch(b *testing.B) {
@@ -120,11 +144,13 @@ func BenchmarkWatch(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			rate := c.rate
 			h, pid, drawn := watchOnAScreen(b, c.agents...)
+			peer := h.peer(b)
 			var sent atomic.Int64
 			if rate > 0 {
 				h.disturb(b, rate, &sent)
 				eventually(b, "events come", func() bool { return sent.Load() > int64(rate) })
 			}
+			barely := cpu(b, peer)
 			before, woken, bytes, events, began := cpu(b, pid), wakeups(b, pid), drawn.bytes.Load(), sent.Load(), time.Now()
 			b.ResetTimer()
 			tick := time.NewTicker(time.Second)
@@ -134,6 +160,7 @@ func BenchmarkWatch(b *testing.B) {
 			}
 			took := time.Since(began).Seconds()
 			b.ReportMetric(100*(cpu(b, pid)-before).Seconds()/took, "%-of-a-core")
+			b.ReportMetric(100*(cpu(b, peer)-barely).Seconds()/took, "%-bare-informers")
 			b.ReportMetric((wakeups(b, pid)-woken)/took, "wake-ups/s")
 			now, most := memoryOf(b, pid)
 			b.ReportMetric(now, "MB")
