@@ -55,10 +55,10 @@ func Run(ctx context.Context, feed <-chan *timeline.Snapshot, o Options) error {
 	m.paint()
 
 	// Of Bubble Tea's output nothing is used, and its renderer is not to wake up often.
-	// Without a renderer it does not ask for the size, and would begin with none.
+	// Without a renderer it knows no size, and says so at any time after it began: given
+	// one, it would say that after it has changed.
 	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithoutRenderer(), tea.WithFPS(1),
-		tea.WithEnvironment(m.o.Environ), tea.WithColorProfile(profile), tea.WithoutSignalHandler(),
-		tea.WithWindowSize(m.w, m.h))
+		tea.WithEnvironment(m.o.Environ), tea.WithColorProfile(profile), tea.WithoutSignalHandler())
 	go func() {
 		for {
 			select {
