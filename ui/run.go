@@ -54,7 +54,8 @@ func Run(ctx context.Context, feed <-chan *timeline.Snapshot, o Options) error {
 	defer m.out.leave()
 	m.paint()
 
-	// Of Bubble Tea's output nothing is used, and its renderer is not to wake up often.
+	// Of Bubble Tea's output nothing is used: the ticker that would send it once a
+	// second is the slowest that there is.
 	// Without a renderer it knows no size, and says so at any time after it began: given
 	// one, it would say that after it has changed.
 	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithoutRenderer(), tea.WithFPS(1),
