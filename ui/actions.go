@@ -23,7 +23,7 @@ func init() {
 		view.NextView:  func(m *Model) tea.Cmd { m.turn(1); return nil },
 		view.PrevView:  func(m *Model) tea.Cmd { m.turn(-1); return nil },
 		view.Mouse:     (*Model).toggleMouse,
-		view.Redraw:    func(*Model) tea.Cmd { return tea.ClearScreen },
+		view.Redraw:    (*Model).redraw,
 		view.Scale:     (*Model).askScale,
 		view.Restart:   (*Model).askRestart,
 		view.DeletePod: (*Model).askDelete,
@@ -96,7 +96,7 @@ func (m *Model) answer(r view.Request) tea.Cmd {
 		m.handOver(r.Show)
 	}
 	if r.Copy != "" {
-		return tea.SetClipboard(cleanLines(r.Copy))
+		return m.copy(cleanLines(r.Copy))
 	}
 	return nil
 }
@@ -173,6 +173,24 @@ func (m *Model) toggleMouse() tea.Cmd {
 	} else {
 		m.say("the mouse selects text")
 	}
+	return nil
+}
+
+// copy puts text into the clipboard.
+func (m *Model) copy(text string) tea.Cmd {
+	if m.out == nil {
+		return tea.SetClipboard(text)
+	}
+	m.out.copy(text)
+	return nil
+}
+
+// redraw sends the whole frame again.
+func (m *Model) redraw() tea.Cmd {
+	if m.out == nil {
+		return tea.ClearScreen
+	}
+	m.out.forget()
 	return nil
 }
 

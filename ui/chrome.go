@@ -42,7 +42,6 @@ func (m *Model) draw() {
 			s.TextIn(0, 2, w, theme.Text, fmt.Sprintf("this is %d x %d", w, h))
 			s.TextIn(0, 3, w, theme.Dim, m.keys.first(view.Quit)+" quits")
 		}
-		m.frame = s.Render()
 		return
 	}
 	c := m.context()
@@ -60,7 +59,6 @@ func (m *Model) draw() {
 	if m.layer != nil {
 		m.layer.draw(s, draw.Box(0, 1, w, h-2))
 	}
-	m.frame = s.Render()
 }
 
 // drawBar paints the first line: what is observed and how well.

@@ -116,7 +116,7 @@ func (m *Model) copyHint() tea.Cmd {
 		return nil
 	}
 	m.say("copied: " + m.o.Hint)
-	return tea.SetClipboard(cleanLines(m.o.Hint))
+	return m.copy(cleanLines(m.o.Hint))
 }
 
 // noHint is why there is no line to copy.

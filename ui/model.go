@@ -55,9 +55,10 @@ type Model struct {
 	judgeTook time.Duration
 
 	dirty  bool
-	frame  string
+	frame  string // as text, without a terminal
 	screen *draw.Screen
-	tabs   []tab // of the last frame, for the mouse
+	out    *terminal // nil in tests and for recordings of the screen
+	tabs   []tab     // of the last frame, for the mouse
 	bar    replayBar
 }
 
@@ -89,24 +90,42 @@ func New(o Options) (*Model, error) {
 	return m, nil
 }
 
-// Init implements tea.Model. The background colour is asked for and not waited
-// for.
+// Init implements tea.Model.
 func (m *Model) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.schedule()}
-	if m.look.asks() {
-		cmds = append(cmds, tea.RequestBackgroundColor)
-	}
 	if m.feed != nil {
 		cmds = append(cmds, m.next())
 	}
 	return tea.Batch(cmds...)
 }
 
-// View implements tea.Model.
+// paint draws a frame on the terminal when there is something to show and it is time
+// for one; else it asks for being called again when it is.
+func (m *Model) paint() tea.Cmd {
+	if m.out == nil || !m.dirty || m.out.waiting {
+		return nil
+	}
+	now := time.Now() // not the model's: a terminal takes so many frames a real second
+	if d := m.out.wait(now); d > 0 {
+		m.out.waiting = true
+		return tea.Tick(d, func(time.Time) tea.Msg { return frameMsg{} })
+	}
+	m.draw()
+	m.dirty = false
+	m.out.setMouse(m.mouse)
+	m.screen = m.out.show(m.screen, now)
+	return nil
+}
+
+// View implements tea.Model. It is the frame as text where there is no terminal that
+// paint draws it on.
 func (m *Model) View() tea.View {
+	if m.out != nil {
+		return tea.View{}
+	}
 	if m.dirty {
 		m.draw()
-		m.dirty = false
+		m.frame, m.dirty = m.screen.Render(), false
 	}
 	v := tea.NewView(m.frame)
 	v.AltScreen = true

@@ -3,9 +3,14 @@ package ui
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"os/signal"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/charmbracelet/x/term"
 
 	"github.com/kconverge/kconverge/engine/timeline"
 )
@@ -22,19 +27,51 @@ func Run(ctx context.Context, feed <-chan *timeline.Snapshot, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m.ctx, m.feed = ctx, feed
-	opts := []tea.ProgramOption{
-		tea.WithFPS(m.o.FPS), tea.WithEnvironment(m.o.Environ), tea.WithoutSignalHandler(),
+	in, out := m.o.Input, m.o.Output
+	if in == nil {
+		in = os.Stdin
 	}
-	if o.Input != nil {
-		opts = append(opts, tea.WithInput(o.Input))
+	if out == nil {
+		out = os.Stdout
 	}
-	if o.Output != nil {
-		opts = append(opts, tea.WithOutput(o.Output))
+	restore, err := raw(in)
+	if err != nil {
+		return fmt.Errorf("the screen cannot be started: %w", err)
 	}
+	defer restore()
+	profile := colorprofile.Detect(out, m.o.Environ)
 	if environ(m.o.Environ, "NO_COLOR") != "" {
-		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
+		profile = colorprofile.ASCII
 	}
-	p := tea.NewProgram(m, opts...)
+	m.profile(profile)
+	m.out = newTerminal(out, &m.o, profile)
+	// Before the size is read: what changes it from now on is heard of.
+	resized := make(chan os.Signal, 1)
+	uv.NotifyWinch(resized)
+	defer signal.Stop(resized)
+	m.w, m.h, _ = size(out)
+	m.out.enter(m.o.Environ, m.look.asks())
+	defer m.out.leave()
+	m.paint()
+
+	// Of Bubble Tea's output nothing is used: the ticker that would send it once a
+	// second is the slowest that there is.
+	// Without a renderer it knows no size, and says so at any time after it began: given
+	// one, it would say that after it has changed.
+	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithoutRenderer(), tea.WithFPS(1),
+		tea.WithEnvironment(m.o.Environ), tea.WithColorProfile(profile), tea.WithoutSignalHandler())
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-resized:
+			}
+			if w, h, ok := size(out); ok {
+				p.Send(tea.WindowSizeMsg{Width: w, Height: h})
+			}
+		}
+	}()
 	// Quitting, unlike a context of its own, waits until nothing reads the
 	// terminal any more.
 	defer context.AfterFunc(ctx, p.Quit)()
@@ -42,4 +79,27 @@ func Run(ctx context.Context, feed <-chan *timeline.Snapshot, o Options) error {
 		return fmt.Errorf("the screen stopped: %w", err)
 	}
 	return nil
+}
+
+// raw lets a terminal pass on each key as it is pressed, until restore is called.
+func raw(in io.Reader) (restore func(), err error) {
+	f, ok := in.(term.File)
+	if !ok || !term.IsTerminal(f.Fd()) {
+		return func() {}, nil
+	}
+	was, err := term.MakeRaw(f.Fd())
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = term.Restore(f.Fd(), was) }, nil
+}
+
+// size is that of a terminal in cells, if it tells.
+func size(out io.Writer) (w, h int, ok bool) {
+	f, ok := out.(term.File)
+	if !ok {
+		return 0, 0, false
+	}
+	w, h, err := term.GetSize(f.Fd())
+	return w, h, err == nil && w > 0 && h > 0
 }

@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/kconverge/kconverge/engine/timeline"
 	"github.com/kconverge/kconverge/ui/theme"
@@ -20,6 +21,7 @@ type (
 	endedMsg    struct{}
 	tickMsg     struct{ n int }
 	movedMsg    struct{} // the replay did what it was told
+	frameMsg    struct{} // it is time for a frame that had to wait
 	doneMsg     struct {
 		text string
 		err  error
@@ -36,8 +38,20 @@ func Ended() tea.Msg { return endedMsg{} }
 // become actions (keys.go) and actions functions (actions.go).
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
+	switch msg.(type) {
+	case tea.KeyPressMsg, tea.PasteMsg, tea.MouseClickMsg, tea.MouseWheelMsg:
+		if m.dirty && m.out != nil {
+			m.draw() // what is chosen follows from what was drawn, and a frame may be due yet
+		}
+	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
+		if m.out != nil {
+			if msg.Width <= 0 {
+				break // from Bubble Tea, which does not know the terminal
+			}
+			m.out.forget()
+		}
 		m.w, m.h, m.dirty = msg.Width, msg.Height, true
 	case tea.KeyPressMsg:
 		cmd = m.key(msg)
@@ -63,8 +77,14 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.dirty = true
 	case foundMsg:
 		m.take(msg)
+	case frameMsg:
+		m.out.waiting = false
+	case tea.ModeReportMsg:
+		if m.out != nil && msg.Mode == ansi.ModeSynchronizedOutput && msg.Value == ansi.ModeReset {
+			m.out.sync = true
+		}
 	}
-	return m, tea.Batch(cmd, m.judge(), m.schedule())
+	return m, tea.Batch(cmd, m.judge(), m.schedule(), m.paint())
 }
 
 // snapshot takes a new snapshot. One in which only time has moved waits for the
@@ -158,6 +178,9 @@ func (m *Model) tick(t tickMsg) {
 // profile follows what the terminal can show.
 func (m *Model) profile(p colorprofile.Profile) {
 	m.dirty = true
+	if m.out != nil {
+		m.out.rend.SetColorProfile(p)
+	}
 	switch p {
 	case colorprofile.ANSI:
 		m.look.profile = &theme.ANSI

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,6 +40,44 @@ func cpu(b *testing.B, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
+// memoryOf is what a process holds in memory now, and what it held at most, in MB.
+func memoryOf(b *testing.B, pid int) (now, most float64) {
+	b.Helper()
+	status := procFile(b, pid, "status")
+	return number(status, "VmRSS:") / 1024, number(status, "VmHWM:") / 1024
+}
+
+// wakeups is how often the threads of a process have gone to sleep so far.
+func wakeups(b *testing.B, pid int) (n float64) {
+	b.Helper()
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, task := range tasks {
+		n += number(procFile(b, pid, "task/"+task.Name()+"/status"), "voluntary_ctxt_switches:")
+	}
+	return n
+}
+
+func procFile(b *testing.B, pid int, name string) string {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(text)
+}
+
+// number is what a file of /proc says behind a name at the beginning of a line, 0 when
+// nothing.
+func number(text, name string) float64 {
+	_, rest, _ := strings.Cut("\n"+text, "\n"+name)
+	var n float64
+	_, _ = fmt.Sscan(rest, &n)
+	return n
+}
+
 // counter counts what the program writes to its terminal.
 type counter struct {
 	*terminal
@@ -64,8 +106,29 @@ func watchOnAScreen(b *testing.B, agents ...string) (h *home, pid int, drawn *co
 	return h, h.below(b, cmd.Process.Pid), drawn
 }
 
+// peer starts a program of nothing but client-go's informers on the home's lab.
+func (h *home) peer(b *testing.B) (pid int) {
+	b.Helper()
+	var said buffer
+	cmd := exec.Command(os.Args[0])
+	// Its heap may grow as that of watch does.
+	cmd.Env = append(slices.Clone(h.env), peerEnv+"="+h.kubeconfig(), "GOGC=1600")
+	cmd.Stderr = &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	eventually(b, "the informers have synced", func() bool { return strings.Contains(said.String(), "synced") })
+	return cmd.Process.Pid
+}
+
 // BenchmarkWatch measures what `watch` with its screen costs, apart from the lab that
-// it watches: -benchtime 60x is a minute of each.
+// it watches, and how much of that bare informers take beside it: -benchtime 60x is a
+// minute of each.
 //
 //	go test -run '^$' -bench 'Watch$' -benchtime 60x ./cmd/kconverge
 func BenchmarkWatch(b *testing.B) {
@@ -81,12 +144,14 @@ func BenchmarkWatch(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			rate := c.rate
 			h, pid, drawn := watchOnAScreen(b, c.agents...)
+			peer := h.peer(b)
 			var sent atomic.Int64
 			if rate > 0 {
 				h.disturb(b, rate, &sent)
 				eventually(b, "events come", func() bool { return sent.Load() > int64(rate) })
 			}
-			before, bytes, events, began := cpu(b, pid), drawn.bytes.Load(), sent.Load(), time.Now()
+			barely := cpu(b, peer)
+			before, woken, bytes, events, began := cpu(b, pid), wakeups(b, pid), drawn.bytes.Load(), sent.Load(), time.Now()
 			b.ResetTimer()
 			tick := time.NewTicker(time.Second)
 			defer tick.Stop()
@@ -95,6 +160,11 @@ func BenchmarkWatch(b *testing.B) {
 			}
 			took := time.Since(began).Seconds()
 			b.ReportMetric(100*(cpu(b, pid)-before).Seconds()/took, "%-of-a-core")
+			b.ReportMetric(100*(cpu(b, peer)-barely).Seconds()/took, "%-bare-informers")
+			b.ReportMetric((wakeups(b, pid)-woken)/took, "wake-ups/s")
+			now, most := memoryOf(b, pid)
+			b.ReportMetric(now, "MB")
+			b.ReportMetric(most, "peak-MB")
 			b.ReportMetric(float64(drawn.bytes.Load()-bytes)/took, "terminal-B/s")
 			b.ReportMetric(float64(sent.Load()-events)/took, "events/s")
 			b.ReportMetric(0, "ns/op")

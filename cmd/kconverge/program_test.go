@@ -26,6 +26,10 @@ import (
 var program, kubectlDir, clusterBin string
 
 func TestMain(m *testing.M) {
+	if kubeconfig := os.Getenv(peerEnv); kubeconfig != "" {
+		fmt.Fprintln(os.Stderr, watchBarely(kubeconfig))
+		os.Exit(1)
+	}
 	code, err := func() (int, error) {
 		dir, err := os.MkdirTemp(openTemp(), "kconverge-test-")
 		if err != nil {

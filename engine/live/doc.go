@@ -1,7 +1,8 @@
 // Package live is the running program between the sources and whoever looks:
 // one goroutine owns the timeline.Model, takes the events of every source in,
 // numbers and records them, moves the model's time on, and hands out immutable
-// snapshots: the first at once, then at most ten a second.
+// snapshots: the first at once, then at most ten a second, five while
+// hundreds of events come.
 //
 //	sources ──Emit──▶ queue ──▶ loop ──▶ recorder, event output
 //	                             │

@@ -30,7 +30,8 @@ type Options struct {
 	Timeline timeline.Options
 	// Recorders get every event.
 	Recorders []Recorder
-	// SnapshotEvery is the least time between two snapshots; default 100 ms.
+	// SnapshotEvery is the least time between two snapshots, and twice that while
+	// hundreds of events come a second and go on to; default 100 ms.
 	SnapshotEvery time.Duration
 	// IdleAdvance is how often the model's time moves when nothing happens;
 	// default 1 s.
@@ -50,6 +51,12 @@ const (
 	// defaultReorderWindow covers the disorder between two watches of one API
 	// server: 11 ms was the most seen on an idle loopback.
 	defaultReorderWindow = 30 * time.Millisecond
+	// busyEvents is from how many events on a snapshot is one of a busy time. After
+	// busySnapshots of these in a row there is twice as long between two: nobody can
+	// follow what so many events do one by one, and making snapshots and drawing them
+	// is a good part of what the program then costs.
+	busyEvents    = 20
+	busySnapshots = 5
 	// settleMargin is added to the window when a burst has ended, so that its
 	// last event is not held back until the next one.
 	settleMargin = time.Millisecond
@@ -150,11 +157,15 @@ func (r *Runtime) Run(ctx context.Context, sources ...collect.Source) error {
 // reordering window: a snapshot right away would show nothing new and hold up
 // the one that does. So the first event after a quiet moment sets the release
 // timer, and what the release lets out is published, at most every
-// SnapshotEvery.
+// SnapshotEvery. Those that come meanwhile wait in the queue, since being woken up
+// for each of hundreds a second costs as much as taking them in; they are taken
+// before time moves on, in their order.
 func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 	var (
 		buf       []collect.Event
 		last      time.Time // of the last snapshot
+		taken     int       // events since then
+		busy      int       // snapshots of a busy time in a row
 		dirty     = true
 		releasing = false // the release timer runs
 		idle      = time.NewTicker(r.o.IdleAdvance)
@@ -171,15 +182,36 @@ func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 		if !dirty {
 			return
 		}
-		if wait := r.o.SnapshotEvery - time.Since(last); wait > 0 && !force && !last.IsZero() {
+		every := r.o.SnapshotEvery
+		if busy >= busySnapshots && !r.o.Replay {
+			every *= 2
+		}
+		if wait := every - time.Since(last); wait > 0 && !force && !last.IsZero() {
 			throttled.Reset(wait)
 			return
 		}
 		r.feed.publish(r.model.Snapshot())
-		last, dirty = time.Now(), false
+		if busy++; taken < busyEvents {
+			busy = 0
+		}
+		last, dirty, taken = time.Now(), false, 0
+	}
+	// takeIn takes what came, and has it let out in time.
+	takeIn := func() (some bool) {
+		n := r.drain(&buf)
+		taken += n
+		if n > 0 && !releasing && !r.o.Replay {
+			release.Reset(r.model.ReorderWindow() + settleMargin)
+			releasing = true
+		}
+		return n > 0
 	}
 	publish(true)
 	for {
+		wake := r.queue.wake
+		if releasing {
+			wake = nil
+		}
 		select {
 		case <-ctx.Done():
 			r.drain(&buf)
@@ -189,26 +221,24 @@ func (r *Runtime) loop(ctx context.Context, ended <-chan struct{}) {
 			r.drain(&buf)
 			r.finish(func() { publish(true) }, &dirty)
 			return
-		case <-r.queue.wake:
-			switch {
-			case !r.drain(&buf):
-			case r.o.Replay: // time passes only as recorded
+		case <-wake:
+			if takeIn() && r.o.Replay { // time passes only as recorded
 				dirty = true
 				publish(false)
-			case !releasing:
-				release.Reset(r.model.ReorderWindow() + settleMargin)
-				releasing = true
 			}
 		case <-release.C:
 			releasing = false
+			takeIn()
 			r.advance()
 			dirty = true
 			publish(false)
 		case <-idle.C:
+			takeIn()
 			r.advance()
 			dirty = true
 			publish(false)
 		case <-throttled.C:
+			takeIn()
 			publish(false)
 		}
 	}
@@ -234,15 +264,15 @@ func (r *Runtime) advance() {
 	r.take(collect.Event{At: r.o.Clock.Now(), Source: collect.SourceClock, Payload: &collect.Advance{}})
 }
 
-// drain takes everything queued into the model.
-func (r *Runtime) drain(buf *[]collect.Event) bool {
+// drain takes everything queued into the model, and tells how many events that were.
+func (r *Runtime) drain(buf *[]collect.Event) int {
 	events, _ := r.queue.take(*buf)
 	for i := range events {
 		r.take(events[i])
 		events[i] = collect.Event{}
 	}
 	*buf = events
-	return len(events) > 0
+	return len(events)
 }
 
 // take numbers, records and applies one event.

@@ -50,7 +50,17 @@ func service(name string) collect.Event {
 	}
 }
 
-func TestTheFirstSnapshotComesAtOnceAndThenTenASecond(t *testing.T) {
+func TestTheFirstSnapshotComesAtOnceAndThenTenASecondAndFiveInABusyTime(t *testing.T) {
+	for _, c := range []struct {
+		pause       time.Duration // between two events
+		least, most int
+	}{{10 * time.Millisecond, 9, 11}, {time.Millisecond, 7, 9}} {
+		snapshotsInASecond(t, c.pause, c.least, c.most)
+	}
+}
+
+// snapshotsInASecond counts the snapshots of a second of steady events, after the first.
+func snapshotsInASecond(t *testing.T, pause time.Duration, least, most int) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		rt := New(Options{Session: collect.Session{Kind: "lab"}})
@@ -72,11 +82,11 @@ func TestTheFirstSnapshotComesAtOnceAndThenTenASecond(t *testing.T) {
 				n++
 			default:
 				rt.Emit(service("web"))
-				time.Sleep(time.Millisecond) // of the bubble's clock
+				time.Sleep(pause) // of the bubble's clock
 			}
 		}
-		if n < 9 || n > 11 {
-			t.Errorf("%d snapshots in a second of steady events, want about 10", n)
+		if n < least || n > most {
+			t.Errorf("%d snapshots in a second of an event every %s, want %d to %d", n, pause, least, most)
 		}
 		cancel()
 		if err := <-done; err != nil {
