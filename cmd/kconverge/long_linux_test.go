@@ -33,7 +33,7 @@ var longEvents = flag.Int("recorded", 100_000, "events of the recording that Ben
 //	go test -timeout 60m -run '^$' -bench LongRecording -benchtime 1x ./cmd/kconverge -recorded=10000000
 func BenchmarkLongRecording(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "long.kconverge")
-	w, err := recording.Create(path, recording.Options{Model: recordingModel})
+	w, err := recording.Create(path, recordingOptions())
 	if err != nil {
 		b.Fatal(err)
 	}

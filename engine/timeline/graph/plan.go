@@ -19,13 +19,19 @@ type plan struct {
 	n         int // elements of an array
 	// fields are those of a struct that are written, those of structs in it among
 	// them.
-	fields []fieldPlan
+	fields []part
+	// self are the parts of a value that stands in no other, each those of what a
+	// pointer, slice, array or map holds, keys those of a map's keys: the fields of a
+	// struct, or one.
+	self, each, keys []part
 }
 
-type fieldPlan struct {
+// part is a value within another.
+type part struct {
 	*plan
 	offset uintptr
-	name   string // for errors, with its struct's
+	place  int    // its number
+	name   string // of a field, for errors, with its struct's
 }
 
 // op is what a plan does.
@@ -67,7 +73,12 @@ var kinds = map[reflect.Kind]op{
 var (
 	plans    sync.Map
 	planning sync.Mutex
+	// places counts the parts that there are: what stands in one is often near what
+	// stood there before.
+	places int
 )
+
+func newPlace() int { places++; return places - 1 }
 
 func planOf(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
@@ -77,10 +88,23 @@ func planOf(t reflect.Type) *plan {
 	defer planning.Unlock()
 	made := map[reflect.Type]*plan{}
 	p := makePlan(t, made)
+	for _, p := range made {
+		p.self, p.each, p.keys = partsOf(p), partsOf(p.elem), partsOf(p.key)
+	}
 	for t, p := range made {
 		plans.Store(t, p)
 	}
 	return p
+}
+
+func partsOf(p *plan) []part {
+	switch {
+	case p == nil:
+		return nil
+	case p.op == opStruct:
+		return p.fields
+	}
+	return []part{{plan: p, place: newPlace()}}
 }
 
 func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
@@ -119,11 +143,11 @@ func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
 			}
 			in := makePlan(f.Type, made)
 			if in.op != opStruct {
-				p.fields = append(p.fields, fieldPlan{in, f.Offset, t.String() + "." + f.Name})
+				p.fields = append(p.fields, part{in, f.Offset, newPlace(), t.String() + "." + f.Name})
 				continue
 			}
 			for _, x := range in.fields {
-				p.fields = append(p.fields, fieldPlan{x.plan, f.Offset + x.offset, x.name})
+				p.fields = append(p.fields, part{x.plan, f.Offset + x.offset, newPlace(), x.name})
 			}
 		}
 	}
