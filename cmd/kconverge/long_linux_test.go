@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"syscall"
@@ -130,6 +131,8 @@ const seeks = 50
 
 // seekLong shows random moments, each with the frame of the Timeline.
 func seekLong(b *testing.B, file *recording.File) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	spareProcessor(replayRoom) // as replay does
 	r := live.NewReplay(file)
 	go func() { _ = r.Run(b.Context()) }()
 	feed, cancel := r.Subscribe()

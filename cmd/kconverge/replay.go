@@ -57,7 +57,7 @@ func newReplay() *cobra.Command {
 			if file.Cut {
 				fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(name)+" was not closed: its end may be missing")
 			}
-			spareMemory()
+			spareProcessor(replayRoom)
 			ctx, stop := interruptible(c.Context())
 			defer stop()
 			if screen {

@@ -106,10 +106,11 @@ type plane struct {
 	class *ruleClass
 	ports []collect.RulePort
 	gen   uint32
-	// lastFronts are the frontends of ports when they were looked at last, front
-	// their value.
-	lastFronts []front `graph:"-"`
-	front      val     `graph:"-"`
+	// lastFronts are the frontends of ports when these were looked at last and were
+	// frontPorts, front their value.
+	frontPorts []collect.RulePort `graph:"-"`
+	lastFronts []front            `graph:"-"`
+	front      val                `graph:"-"`
 	// arrived collects the hops that arrived during the current event.
 	arrived []*hopState
 
