@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
+	"slices"
 )
 
 // Checkpoints that follow each other are mostly the same. A delta tells one by the one
@@ -82,8 +83,8 @@ func alike(a, b []byte) (n int) {
 	return n
 }
 
-// applyDelta makes of base what appendDelta was given.
-func applyDelta(base, delta []byte) ([]byte, error) {
+// applyDelta makes of base what appendDelta was given, in room where that is enough.
+func applyDelta(room, base, delta []byte) ([]byte, error) {
 	number := func() int {
 		n, size := binary.Uvarint(delta)
 		if size <= 0 || n > maxFrame {
@@ -99,7 +100,7 @@ func applyDelta(base, delta []byte) ([]byte, error) {
 	}
 	between := delta[size:]
 	delta = delta[:size]
-	out := make([]byte, 0, length)
+	out := slices.Grow(room[:0], length)
 	end := 0
 	for len(delta) > 0 {
 		before, n := number(), number()

@@ -281,13 +281,25 @@ func (r *File) Checkpoint(t time.Time) (state []byte, frame int) {
 	return nil, 0
 }
 
+// CheckpointSeq is the number of the last event that Checkpoint(t) knows; 0 without one.
+func (r *File) CheckpointSeq(t time.Time) uint64 {
+	i := sort.Search(len(r.checkpoints), func(i int) bool { return r.checkpoints[i].At.After(t) }) - 1
+	switch {
+	case i < 0:
+		return 0
+	case r.checkpoints[i].Frame < len(r.Frames):
+		return max(1, r.Frames[r.checkpoints[i].Frame].First) - 1
+	}
+	return r.LastSeq()
+}
+
 // state reads a checkpoint, by those that it is told by; nil when it is damaged.
 func (r *File) state(i int) []byte {
 	first := i
 	for first > 0 && r.checkpoints[first].Delta {
 		first--
 	}
-	var state, b, content []byte
+	var state, before, b, content []byte
 	for _, c := range r.checkpoints[first : i+1] {
 		if int64(cap(b)) < c.Size {
 			b = make([]byte, c.Size)
@@ -304,9 +316,10 @@ func (r *File) state(i int) []byte {
 			continue
 		}
 		content = out
-		if state, err = applyDelta(state, out); err != nil {
+		if before, err = applyDelta(before, state, out); err != nil {
 			return nil
 		}
+		state, before = before, state
 	}
 	if c := r.checkpoints[i]; (c.Delta || c.Sum != 0) && sum(state) != c.Sum {
 		return nil

@@ -79,7 +79,7 @@ type plane struct {
 	there map[EndpointID]*cell `graph:"-"`
 	// aging are the cells of own that changed, by when, for retention; nil before
 	// it has looked at all.
-	aging []agingCell `graph:"-"`
+	aging []agingCell
 	// root, when set, takes the place of common: all that it wants is had since
 	// begun, and so are the frontends rootFront.
 	root      *ruleClass

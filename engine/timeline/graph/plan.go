@@ -11,9 +11,10 @@ import (
 // bytes are then walked by addresses instead of by reflection: a model has hundreds of
 // thousands of values, and whoever moves in a recording waits for them.
 type plan struct {
-	op   op
-	typ  reflect.Type
-	size uintptr
+	op     op
+	typ    reflect.Type
+	size   uintptr
+	number int // of the plan
 	// elem is of what a pointer, slice, array or map holds, key of a map's keys.
 	elem, key *plan
 	n         int // elements of an array
@@ -29,6 +30,7 @@ type plan struct {
 // part is a value within another.
 type part struct {
 	*plan
+	op     op // the plan's
 	offset uintptr
 	place  int    // its number
 	name   string // of a field, for errors, with its struct's
@@ -76,6 +78,8 @@ var (
 	// places counts the parts that there are: what stands in one is often near what
 	// stood there before.
 	places int
+	// planned counts the plans.
+	planned int
 )
 
 func newPlace() int { places++; return places - 1 }
@@ -104,7 +108,7 @@ func partsOf(p *plan) []part {
 	case p.op == opStruct:
 		return p.fields
 	}
-	return []part{{plan: p, place: newPlace()}}
+	return []part{{plan: p, op: p.op, place: newPlace()}}
 }
 
 func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
@@ -114,7 +118,8 @@ func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
 	if p := made[t]; p != nil {
 		return p
 	}
-	p := &plan{typ: t, size: t.Size(), op: kinds[t.Kind()]}
+	p := &plan{typ: t, size: t.Size(), op: kinds[t.Kind()], number: planned}
+	planned++
 	made[t] = p
 	switch {
 	case t == timeType:
@@ -143,11 +148,11 @@ func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
 			}
 			in := makePlan(f.Type, made)
 			if in.op != opStruct {
-				p.fields = append(p.fields, part{in, f.Offset, newPlace(), t.String() + "." + f.Name})
+				p.fields = append(p.fields, part{in, in.op, f.Offset, newPlace(), t.String() + "." + f.Name})
 				continue
 			}
 			for _, x := range in.fields {
-				p.fields = append(p.fields, part{x.plan, f.Offset + x.offset, newPlace(), x.name})
+				p.fields = append(p.fields, part{x.plan, x.op, f.Offset + x.offset, newPlace(), x.name})
 			}
 		}
 	}

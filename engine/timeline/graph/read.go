@@ -17,7 +17,7 @@ import (
 // Layout. Any bytes are safe: what Write cannot have written is an error that wraps
 // ErrDamaged, and takes no more memory than some multiple of the bytes.
 func Read[T any](b []byte, root *T, types Types) error {
-	r := &reader{b: b, types: types, rooms: map[*plan]*room{}}
+	r := &reader{b: b, types: types}
 	// About as many as there are in a large model.
 	r.refs, r.texts, r.times = make([]ref, 0, len(b)/32), make([]string, 0, len(b)/128), make([]time.Time, 0, len(b)/128)
 	p := planOf(reflect.TypeFor[*T]())
@@ -50,7 +50,7 @@ type reader struct {
 
 	last  int64
 	later []ref
-	rooms map[*plan]*room
+	rooms []room // by plan
 	// owed counts the elements of all slices; each takes a byte at least, so
 	// they are fewer than the bytes.
 	owed int
@@ -68,6 +68,10 @@ func (r *reader) uint() uint64 {
 	if r.i < len(r.b) && r.b[r.i] < 0x80 {
 		r.i++
 		return uint64(r.b[r.i-1])
+	}
+	if r.i+1 < len(r.b) && r.b[r.i+1] < 0x80 {
+		r.i += 2
+		return uint64(r.b[r.i-2]&0x7f) | uint64(r.b[r.i-1])<<7
 	}
 	n, size := binary.Uvarint(r.b[r.i:])
 	if size <= 0 {
@@ -165,22 +169,18 @@ func (r *reader) make(p *plan, n int) unsafe.Pointer {
 	if n == 0 || n > roomFor/2 || p.size == 0 {
 		return reflect.MakeSlice(reflect.SliceOf(p.typ), n, n).UnsafePointer()
 	}
-	x := r.rooms[p]
-	if x == nil {
-		x = &room{by: 1}
-		r.rooms[p] = x
-	}
+	x := at(&r.rooms, p.number)
 	if x.left < n {
-		x.by = min(2*max(x.by, n), roomFor) // what is left stays empty
+		x.by = min(max(2*x.by, n), roomFor) // what is left stays empty
 		x.at, x.left = reflect.MakeSlice(reflect.SliceOf(p.typ), x.by, x.by).UnsafePointer(), x.by
 	}
-	at := x.at
+	values := x.at
 	if x.left -= n; x.left > 0 {
-		x.at = unsafe.Add(at, uintptr(n)*p.size)
+		x.at = unsafe.Add(values, uintptr(n)*p.size)
 	} else {
 		x.at = nil
 	}
-	return at
+	return values
 }
 
 // share reads the number of something shared, and makes it when it is new; its content
