@@ -299,6 +299,9 @@ func (r *File) state(i int) []byte {
 	for first > 0 && r.checkpoints[first].Delta {
 		first--
 	}
+	if i-first > longestChain {
+		return nil
+	}
 	var state, before, b, content []byte
 	for _, c := range r.checkpoints[first : i+1] {
 		if int64(cap(b)) < c.Size {
