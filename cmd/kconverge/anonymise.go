@@ -41,7 +41,7 @@ cluster has.`,
 		if in.Cut {
 			fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(args[0])+" was not closed: its end may be missing")
 		}
-		lost, err := anonymise.Recording(in, out, recording.Options{Model: recordingModel})
+		lost, err := anonymise.Recording(in, out, recordingOptions())
 		if err != nil {
 			return exitWith(exitNot, err)
 		}

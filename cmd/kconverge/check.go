@@ -203,7 +203,10 @@ func checkRecording(c *cobra.Command, flags *outputFlags, path string, args []st
 		scope: scope, keep: keep(scope), print: flags.printFindings, stdout: c.OutOrStdout(),
 		verdict: func(s *timeline.Snapshot) error { return findingsVerdict(s, scope, "") },
 	}
-	return o.run(ctx)
+	if flags.record != "" {
+		return o.run(ctx)
+	}
+	return o.runRecorded(ctx, file)
 }
 
 // recordedName is NAMESPACE/NAME of NAME.NAMESPACE, or of a NAME in "default".

@@ -230,7 +230,7 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 	}
 	damaged := !file.Intact()
 	if damaged || !file.Indexed && (f.from != "" || f.until != "" || format.name == "cast") {
-		again, err := file.Reindexed(recording.Options{Model: recordingModel})
+		again, err := file.Reindexed(recordingOptions())
 		if err != nil {
 			return exitWith(exitUnreachable, err)
 		}

@@ -23,7 +23,7 @@ import (
 // scenarioRecording is testdata/scenarios/scale-4-to-7-to-5 as a recording.
 func scenarioRecording(t *testing.T) string {
 	t.Helper()
-	return recordScenario(t, recording.Options{Model: recordingModel})
+	return recordScenario(t, recordingOptions())
 }
 
 func recordScenario(t *testing.T, o recording.Options) string {
@@ -207,7 +207,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 // called converged.
 func TestNothingListedIsUnknown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.kcrec")
-	w, err := recording.Create(path, recording.Options{Model: recordingModel})
+	w, err := recording.Create(path, recordingOptions())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func saver(ring *recording.Ring) func(path string) error {
 		if err != nil {
 			return err
 		}
-		return ring.Save(path, recording.Options{Model: recordingModel})
+		return ring.Save(path, recordingOptions())
 	}
 }
 
@@ -51,7 +51,7 @@ func lastSession() (*recording.File, func(), error) {
 	path := filepath.Join(dir, "last")
 	removeOnDeath(path)
 	removeOnDeath(dir)
-	if err := recording.SaveLast(stateDir(), path, recording.Options{Model: recordingModel}); err != nil {
+	if err := recording.SaveLast(stateDir(), path, recordingOptions()); err != nil {
 		remove()
 		if errors.Is(err, recording.ErrNoSession) {
 			return nil, nil, fmt.Errorf("%w: every lab and watch is kept from now on", err)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"syscall"
@@ -33,7 +34,7 @@ var longEvents = flag.Int("recorded", 100_000, "events of the recording that Ben
 //	go test -timeout 60m -run '^$' -bench LongRecording -benchtime 1x ./cmd/kconverge -recorded=10000000
 func BenchmarkLongRecording(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "long.kconverge")
-	w, err := recording.Create(path, recording.Options{Model: recordingModel})
+	w, err := recording.Create(path, recordingOptions())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -130,6 +131,8 @@ const seeks = 50
 
 // seekLong shows random moments, each with the frame of the Timeline.
 func seekLong(b *testing.B, file *recording.File) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	spareProcessor(replayRoom) // as replay does
 	r := live.NewReplay(file)
 	go func() { _ = r.Run(b.Context()) }()
 	feed, cancel := r.Subscribe()

@@ -13,46 +13,57 @@ import (
 // lab is meant to take.
 const labGCPercent = 60
 
-// spareMemory sets that, unless GOGC asks for something else. A replay is set to the
-// same.
+// spareMemory sets that, unless GOGC asks for something else.
 func spareMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(labGCPercent)
 	}
 }
 
-// roomyHeap is the heap below which what is only watched collects no garbage. A small
-// cluster's few megabytes would be gone through several times a second while many
-// events come, which took a sixth of the processor time that `watch` needed.
-const roomyHeap = 64 << 20
+// heapRoom is how much of the memory a program may use to collect garbage less often.
+type heapRoom struct {
+	// least is the heap below which none is collected, in bytes.
+	least uint64
+	// percent is how much a larger one may grow, of what is in use.
+	percent int
+}
 
-// spareProcessor lets the heap grow to roomyHeap before garbage is collected, and a
-// larger one as Go does by itself, unless GOGC asks for something else.
-func spareProcessor() {
+var (
+	// watchRoom: a small cluster's few megabytes would be gone through several times a
+	// second while many events come, which took a sixth of the processor time that
+	// `watch` needed.
+	watchRoom = heapRoom{64 << 20, 100}
+	// replayRoom: each moment that is shown is a model made anew, some tens of
+	// megabytes, and collecting took a third of the time.
+	replayRoom = heapRoom{160 << 20, labGCPercent}
+)
+
+// spareProcessor lets the heap grow as it says, unless GOGC asks for something else.
+func spareProcessor(room heapRoom) {
 	if os.Getenv("GOGC") == "" {
-		adjustGC()
+		room.adjust()
 	}
 }
 
 // heapMark dies with each collection.
 type heapMark struct{ _ *heapMark }
 
-// adjustGC sets when the next collection is due, and itself again after it.
-func adjustGC() {
+// adjust sets when the next collection is due, and itself again after it.
+func (r heapRoom) adjust() {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
-	debug.SetGCPercent(gcPercent(sample[0].Value.Uint64()))
-	runtime.SetFinalizer(&heapMark{}, func(*heapMark) { adjustGC() })
+	debug.SetGCPercent(r.gcPercent(sample[0].Value.Uint64()))
+	runtime.SetFinalizer(&heapMark{}, func(*heapMark) { r.adjust() })
 }
 
 // gcPercent is by how much of what is in use the heap may grow.
-func gcPercent(live uint64) int {
-	const usual, most = 100, 1600 // of 4 MB, which Go takes as the least, that is roomyHeap
+func (r heapRoom) gcPercent(live uint64) int {
+	most := int(r.least / (4 << 20) * 100) // of 4 MB, which Go takes as the least, that is r.least
 	if live == 0 {
 		return most
 	}
-	if live >= roomyHeap {
-		return usual
+	if live >= r.least {
+		return r.percent
 	}
-	return int(max(usual, min(most, (roomyHeap-live)*100/live)))
+	return int(max(uint64(r.percent), min(uint64(most), (r.least-live)*100/live)))
 }

@@ -132,7 +132,7 @@ func (o eventOutput) Write(e collect.Event) error {
 func (f *outputFlags) recorders(screen bool, stdout io.Writer, stop context.CancelFunc) (out []live.Recorder, done func() error, err error) {
 	done = func() error { return nil }
 	if f.record != "" {
-		w, err := recording.Create(f.record, recording.Options{Model: recordingModel})
+		w, err := recording.Create(f.record, recordingOptions())
 		if err != nil {
 			return nil, nil, exitWith(exitUsage, err)
 		}
@@ -149,6 +149,11 @@ func (f *outputFlags) recorders(screen bool, stdout io.Writer, stop context.Canc
 // recordingModel makes what the checkpoints of a recording come from: a model as the
 // running program has it.
 func recordingModel() recording.Model { return live.NewModel(timeline.Options{}) }
+
+// recordingOptions are those of a recording that is closed with checkpoints.
+func recordingOptions() recording.Options {
+	return recording.Options{Model: recordingModel, Tool: exactVersion()}
+}
 
 // print writes the final report of a headless run.
 func (f *outputFlags) print(w io.Writer, s *timeline.Snapshot, keep func(*timeline.Service) bool) error {

@@ -41,7 +41,9 @@ func TestMain(m *testing.M) {
 			return 1, err
 		}
 		program = filepath.Join(dir, "kconverge")
-		build := exec.Command("go", "build", "-o", program, ".")
+		// It and these tests are one program to recordings.
+		version = "tested"
+		build := exec.Command("go", "build", "-ldflags", "-X main.version="+version, "-o", program, ".")
 		if out, err := build.CombinedOutput(); err != nil {
 			return 1, fmt.Errorf("build: %w\n%s", err, out)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/collect/recording"
 )
 
 // TestAKilledProgramsRecordingReplaysUpToItsEnd: what it holds is what the program
@@ -109,5 +110,59 @@ func TestTheLastSessionIsKeptAndInfoTellsWhatARecordingHolds(t *testing.T) {
 	before := rings()
 	if _, _, stderr := h.run(t, nil, "lab", "--headless", "--nodes", "1", "--for", "1s", "--output", "none"); rings() != before || before == 0 {
 		t.Errorf("%d files before, %d after: %s", before, rings(), stderr)
+	}
+}
+
+// TestTheEndOfARecordingIsToldByItsLastCheckpoint: and is what playing every event comes
+// to. Where the checkpoint may be another program's, or something is damaged, every event
+// is played.
+func TestTheEndOfARecordingIsToldByItsLastCheckpoint(t *testing.T) {
+	h := newHome(t)
+	o := recordingOptions()
+	o.CheckpointEvery = 10
+	path := recordScenario(t, o)
+	open := func(path string) *recording.File {
+		f, err := recording.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	f := open(path)
+	if _, ok := ending(f); !ok {
+		t.Fatal("the last checkpoint is not made use of")
+	}
+	for _, output := range []string{"json", "text"} {
+		code, want, stderr := h.run(t, nil, "replay", path, "--headless", "-o", output, "--from-start")
+		if again, got, said := h.run(t, nil, "replay", path, "--headless", "-o", output); again != code || got != want || said != stderr || want == "" {
+			t.Errorf("%s: %d %s\n%s\nfrom the start: %d %s\n%s", output, again, said, got, code, stderr, want)
+		}
+	}
+	for _, unsure := range []func(*recording.File){
+		func(f *recording.File) { f.Tool = "another" }, func(f *recording.File) { f.Tool = "" },
+		func(f *recording.File) { f.Cut = true }, func(f *recording.File) { f.Indexed = false },
+	} {
+		g := open(path)
+		unsure(g)
+		if _, ok := ending(g); ok {
+			t.Errorf("of one that is indexed: %v, cut: %v, of the program %q", g.Indexed, g.Cut, g.Tool)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := f.Frames[0]
+	b[first.Offset+first.Size/2] ^= 0xff
+	damaged := filepath.Join(t.TempDir(), "damaged.kcrec")
+	if err := os.WriteFile(damaged, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := ending(open(damaged)); ok {
+		t.Error("of one with damage before its last checkpoint")
+	}
+	if code, _, stderr := h.run(t, nil, "replay", damaged, "--headless", "-o", "none"); code != exitCannotTell {
+		t.Errorf("one that is damaged: %d %s", code, stderr)
 	}
 }

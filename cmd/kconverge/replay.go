@@ -18,7 +18,7 @@ import (
 func newReplay() *cobra.Command {
 	var flags outputFlags
 	var speed float64
-	var last bool
+	var last, fromStart bool
 	c := &cobra.Command{
 		Use:   "replay FILE | --last",
 		Short: "Show a recorded session",
@@ -57,7 +57,7 @@ func newReplay() *cobra.Command {
 			if file.Cut {
 				fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(name)+" was not closed: its end may be missing")
 			}
-			spareMemory()
+			spareProcessor(replayRoom)
 			ctx, stop := interruptible(c.Context())
 			defer stop()
 			if screen {
@@ -74,11 +74,15 @@ func newReplay() *cobra.Command {
 				}
 				return verdict(s, o.scope)
 			}
-			return o.run(ctx)
+			if fromStart || speed > 0 || flags.duration > 0 || flags.record != "" || flags.output == "events" {
+				return o.run(ctx)
+			}
+			return o.runRecorded(ctx, file)
 		},
 	}
 	flags.registerScreen(c.Flags())
 	c.Flags().BoolVar(&last, "last", false, "the last minutes of the last session, which are always kept")
+	c.Flags().BoolVar(&fromStart, "from-start", false, "with --headless: play every event, also where the recording's last checkpoint tells what those before it come to")
 	c.Flags().Float64Var(&speed, "speed", 0, "recorded seconds that pass in a second, from the start on; 0 shows everything at once")
 	return c
 }
@@ -89,7 +93,7 @@ const maxSpeed = 1000
 // replayOnScreen shows a recording at any of its moments.
 func replayOnScreen(ctx context.Context, c *cobra.Command, file *recording.File, name string, flags *outputFlags, speed float64) error {
 	if !current(file) {
-		again, err := file.Reindexed(recording.Options{Model: recordingModel})
+		again, err := file.Reindexed(recordingOptions())
 		if err != nil {
 			return exitWith(exitUnreachable, err)
 		}

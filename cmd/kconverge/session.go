@@ -43,15 +43,7 @@ type observation struct {
 // run observes until the context, --for, the screen or during ends it, then
 // prints the report of a headless run and returns the verdict.
 func (o *observation) run(ctx context.Context) error {
-	if o.stdout == nil {
-		o.stdout = os.Stdout
-	}
-	if o.print == nil {
-		o.print = o.flags.print
-	}
-	if o.verdict == nil {
-		o.verdict = func(s *timeline.Snapshot) error { return verdict(s, o.scope) }
-	}
+	o.defaults()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	recorders, done, err := o.flags.recorders(o.screen, o.stdout, stop)
@@ -124,7 +116,12 @@ func (o *observation) observe(ctx context.Context, rt *live.Runtime) error {
 	if err != nil && codeOf(err) == exitUnreachable {
 		return err
 	}
-	last := rt.Latest()
+	return o.conclude(rt.Latest(), err)
+}
+
+// conclude prints what a headless run ends with and gives its verdict. err is what went
+// wrong in it.
+func (o *observation) conclude(last *timeline.Snapshot, err error) error {
 	if e := o.print(o.stdout, last, o.keep); e != nil {
 		return errors.Join(err, exitWith(exitNot, e))
 	}
@@ -132,6 +129,19 @@ func (o *observation) observe(ctx context.Context, rt *live.Runtime) error {
 		return err
 	}
 	return o.verdict(last)
+}
+
+// defaults fills in what nothing was said about.
+func (o *observation) defaults() {
+	if o.stdout == nil {
+		o.stdout = os.Stdout
+	}
+	if o.print == nil {
+		o.print = o.flags.print
+	}
+	if o.verdict == nil {
+		o.verdict = func(s *timeline.Snapshot) error { return verdict(s, o.scope) }
+	}
 }
 
 // sayGoodbye tells somebody who has closed the screen what it saw.

@@ -27,6 +27,26 @@ func toolVersion() string {
 	return "devel"
 }
 
+// exactVersion is toolVersion where it tells the program from every other one, or else
+// empty: what is built of files that were changed has the version of those before.
+func exactVersion() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	said := map[string]string{}
+	for _, s := range info.Settings {
+		said[s.Key] = s.Value
+	}
+	if said["vcs.modified"] != "false" {
+		return ""
+	}
+	return said["vcs.revision"]
+}
+
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,

@@ -24,7 +24,7 @@ func newWatch() *cobra.Command {
 	where := newClusterFlags(c.Flags())
 	flags.registerScreen(c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
-		spareProcessor()
+		spareProcessor(watchRoom)
 		return where.run(c, &flags, args, vouchEvery, func(cluster *cluster, o *observation) {
 			view := ui.Options{
 				Title: cluster.name, Namespace: strings.Join(cluster.namespaces, ", "), NoActions: "watch only looks, it never changes a cluster",

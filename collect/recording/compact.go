@@ -80,7 +80,7 @@ type compaction struct {
 }
 
 func newCompaction(out *os.File, o Options) (*compaction, error) {
-	c := &compaction{out: out, every: o.CheckpointEvery}
+	c := &compaction{out: out, every: o.CheckpointEvery, index: index{Tool: o.Tool}}
 	if c.every <= 0 {
 		c.every = checkpointEvery
 	}

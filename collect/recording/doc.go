@@ -16,7 +16,8 @@
 //
 // Close writes it anew, in larger frames: after them checkpoints of whoever keeps a
 // model of the events, each in a skippable frame, an index of both (times, event
-// numbers, places), and the seek table of the Zstandard seekable format. A file
+// numbers, places), and the seek table of the Zstandard seekable format. Of nine
+// checkpoints one is whole; the others tell what became of the one before (delta.go). A file
 // without those is one whose program was killed; Open finds its frames by their
 // headers. A frame that is damaged costs its own events, which is told as a gap of
 // every source.

@@ -27,6 +27,8 @@ type File struct {
 	Indexed  bool
 	Events   uint64
 	From, To time.Time
+	// Tool names the program that closed it; empty where that did not say.
+	Tool string
 	// Cut says that it has no end: it is still being written, its program was
 	// killed, or the file was cut. It may lack the last second. Lost
 	// are the bytes of a last frame that was not whole.
@@ -177,7 +179,7 @@ func (r *File) readIndex() bool {
 	})
 	r.Frames, r.checkpoints = x.Frames, x.Checkpoints
 	r.Indexed, r.Events, r.From, r.To, r.lastSeq = true, x.Events, x.From, x.To, x.Last
-	r.indexed = x.Session
+	r.indexed, r.Tool = x.Session, x.Tool
 	return true
 }
 
@@ -279,16 +281,51 @@ func (r *File) Checkpoint(t time.Time) (state []byte, frame int) {
 	return nil, 0
 }
 
-// state reads a checkpoint; nil when it is damaged.
+// CheckpointSeq is the number of the last event that Checkpoint(t) knows; 0 without one.
+func (r *File) CheckpointSeq(t time.Time) uint64 {
+	i := sort.Search(len(r.checkpoints), func(i int) bool { return r.checkpoints[i].At.After(t) }) - 1
+	switch {
+	case i < 0:
+		return 0
+	case r.checkpoints[i].Frame < len(r.Frames):
+		return max(1, r.Frames[r.checkpoints[i].Frame].First) - 1
+	}
+	return r.LastSeq()
+}
+
+// state reads a checkpoint, by those that it is told by; nil when it is damaged.
 func (r *File) state(i int) []byte {
-	c := r.checkpoints[i]
-	b := make([]byte, c.Size)
-	if _, err := r.f.ReadAt(b, c.Offset); err != nil {
+	first := i
+	for first > 0 && r.checkpoints[first].Delta {
+		first--
+	}
+	if i-first > longestChain {
 		return nil
 	}
-	out, err := r.unzip.DecodeAll(b, nil)
-	if err != nil {
+	var state, before, b, content []byte
+	for _, c := range r.checkpoints[first : i+1] {
+		if int64(cap(b)) < c.Size {
+			b = make([]byte, c.Size)
+		}
+		if _, err := r.f.ReadAt(b[:c.Size], c.Offset); err != nil {
+			return nil
+		}
+		out, err := r.unzip.DecodeAll(b[:c.Size], content[:0])
+		if err != nil {
+			return nil
+		}
+		if !c.Delta {
+			state = out
+			continue
+		}
+		content = out
+		if before, err = applyDelta(before, state, out); err != nil {
+			return nil
+		}
+		state, before = before, state
+	}
+	if c := r.checkpoints[i]; (c.Delta || c.Sum != 0) && sum(state) != c.Sum {
 		return nil
 	}
-	return out
+	return state
 }

@@ -67,12 +67,19 @@ type checkpointAt struct {
 	At     time.Time `json:"at"`
 	Offset int64     `json:"offset"` // of the content
 	Size   int64     `json:"size"`
+	// Delta: the content tells what became of the checkpoint before, which is
+	// needed for it.
+	Delta bool `json:"delta,omitempty"`
+	// Sum is the CRC-32C of the checkpoint itself; 0 in recordings from before it.
+	Sum uint32 `json:"sum,omitempty"`
 }
 
 // index is what the index frame holds.
 type index struct {
 	// Session is the one that heads the recording, for when that is damaged.
 	Session *collect.Session `json:"session,omitempty"`
+	// Tool is Options.Tool of whoever closed it.
+	Tool string `json:"tool,omitempty"`
 
 	Frames      []Frame        `json:"frames"`
 	Checkpoints []checkpointAt `json:"checkpoints,omitempty"`

@@ -28,6 +28,8 @@ func (c *counter) Checkpoint(b []byte) ([]byte, error) {
 	return append(b, fmt.Sprint(c.n)...), nil
 }
 
+func (c *counter) CheckpointAgain(b []byte) ([]byte, error) { return c.Checkpoint(b) }
+
 // session writes a recording of n events and gives its path and lines.
 func session(t testing.TB, n int, o Options) (string, []byte) {
 	t.Helper()
@@ -303,7 +305,8 @@ func TestAFullDiskStopsTheRecordingAndLeavesItWhole(t *testing.T) {
 
 // FuzzOpen: no file crashes the reader, hangs it, or takes memory without bound.
 func FuzzOpen(f *testing.F) {
-	path, lines := session(f, 30, Options{Model: func() Model { return &counter{} }})
+	rest := bytes.Repeat([]byte("what is known, "), 40) // so that checkpoints are told by those before
+	path, lines := session(f, 30, Options{CheckpointEvery: 3, Model: func() Model { return &ballast{rest: rest} }})
 	b, err := os.ReadFile(path)
 	if err != nil {
 		f.Fatal(err)
@@ -342,6 +345,8 @@ func FuzzOpen(f *testing.F) {
 		defer r.Close()
 		r.Checkpoint(start)
 		r.CheckpointOf(10)
+		r.Checkpoint(start.Add(time.Hour))
+		r.CheckpointSeq(start.Add(time.Hour))
 		r.Intact()
 		// More than there are lines cannot come: it ends.
 		for in, n := r.Read(0), 0; ; n++ {

@@ -22,13 +22,18 @@ type keeper struct {
 	batch []collect.Event
 	work  chan keeping
 	done  chan struct{} // closed when nothing works any more
-	sizes chan int      // of the checkpoint that was asked for last
+	sizes chan int      // what the checkpoint costs that was asked for last
 
 	// Of the goroutine, until done is closed.
-	list []checkpointAt
-	err  error
+	list  []checkpointAt
+	state []byte // of the last checkpoint
+	room  []byte // for the next one
+	whole int    // bytes of the last one that is no delta
+	delta int    // bytes of the last one that is
+	chain int    // deltas since the last whole one
+	err   error
 
-	last  int  // bytes of the last checkpoint
+	last  int  // what the last checkpoint costs
 	asked bool // its size is to come
 }
 
@@ -66,7 +71,6 @@ func newKeeper(dir string, m Model) (*keeper, error) {
 
 func (k *keeper) run(work <-chan keeping) {
 	defer close(k.done)
-	var state []byte
 	at := int64(0)
 	for w := range work {
 		for i := range w.events {
@@ -75,22 +79,54 @@ func (k *keeper) run(work <-chan keeping) {
 		if w.checkpoint == nil {
 			continue
 		}
-		size := 0
+		cost := 0
 		if k.err == nil {
-			var err error
-			if state, err = k.model.Checkpoint(state[:0]); err == nil {
-				content := k.zip.EncodeAll(state, nil)
-				size = len(content)
-				_, err = k.out.WriteAt(content, at)
-			}
-			if k.err = err; err == nil {
-				c := *w.checkpoint
-				c.Offset, c.Size = at, int64(size)
+			c := *w.checkpoint
+			var content []byte
+			if content, k.err = k.take(&c); k.err == nil {
+				c.Offset, c.Size = at, int64(len(content))
+				_, k.err = k.out.WriteAt(content, at)
 				k.list, at = append(k.list, c), at+c.Size
 			}
+			cost = k.cost()
 		}
-		k.sizes <- size
+		k.sizes <- cost
 	}
+}
+
+// longestChain is how many deltas follow each other: whoever moves in the recording
+// reads all of them up to the one that is looked for.
+const longestChain = 8
+
+// take takes a checkpoint and gives what is written for it: a delta to the one before,
+// where that is much shorter.
+func (k *keeper) take(c *checkpointAt) (content []byte, err error) {
+	if len(k.list) > 0 && k.chain < longestChain {
+		if k.room, err = k.model.CheckpointAgain(k.room[:0]); err != nil {
+			return nil, err
+		}
+		content = k.zip.EncodeAll(appendDelta(nil, k.state, k.room), nil)
+		if k.delta = len(content); k.delta < k.whole/2 {
+			k.chain, c.Delta, c.Sum = k.chain+1, true, sum(k.room)
+			k.state, k.room = k.room, k.state
+			return content, nil
+		}
+	}
+	if k.state, err = k.model.Checkpoint(k.state[:0]); err != nil {
+		return nil, err
+	}
+	content = k.zip.EncodeAll(k.state, nil)
+	k.whole, k.chain, c.Sum = len(content), 0, sum(k.state)
+	return content, nil
+}
+
+// cost is what one more checkpoint takes, in bytes: the whole one at the beginning of a
+// chain is part of what each in it costs. Where deltas are no good each is whole.
+func (k *keeper) cost() int {
+	if k.delta == 0 || k.delta >= k.whole/2 {
+		return k.whole
+	}
+	return k.delta + k.whole/longestChain
 }
 
 func (k *keeper) apply(e collect.Event) {

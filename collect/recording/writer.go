@@ -35,9 +35,11 @@ type Options struct {
 	// recording has none, and to show a moment all before it is played.
 	Model func() Model
 	// CheckpointEvery is how many events lie between two checkpoints, at least;
-	// 5,000 if 0. There are more where a checkpoint is larger than the events
+	// 2,000 if 0. There are more where a checkpoint is larger than the events
 	// between.
 	CheckpointEvery int
+	// Tool names the program that the checkpoints are of, exactly: File.Tool.
+	Tool string
 	// Plain leaves the file as it was written, without an index.
 	Plain bool
 }
@@ -47,6 +49,8 @@ type Model interface {
 	Apply(collect.Event)
 	// Checkpoint appends everything that is known to b.
 	Checkpoint(b []byte) ([]byte, error)
+	// CheckpointAgain is Checkpoint so that little differs from the one before.
+	CheckpointAgain(b []byte) ([]byte, error)
 }
 
 // Create makes the file, which must not exist yet: a recording is never

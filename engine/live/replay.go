@@ -282,6 +282,12 @@ func (r *Replay) play() {
 // seek brings the model to the last event for which in holds, from the latest
 // checkpoint that is not beyond: by the time t or, when that is zero, the number seq.
 func (r *Replay) seek(in func(collect.Event) bool, t time.Time, seq uint64) {
+	if r.onward(t) {
+		for r.more && in(r.next) {
+			r.take()
+		}
+		return
+	}
 	var state []byte
 	var frame int
 	if t.IsZero() {
@@ -307,6 +313,15 @@ func (r *Replay) seek(in func(collect.Event) bool, t time.Time, seq uint64) {
 	for r.more && in(r.next) {
 		r.take()
 	}
+}
+
+// restoring is how many events can be read and applied in the time that a checkpoint of
+// a busy cluster takes.
+const restoring = 2_000
+
+// onward tells that going on from what is shown is the shorter way to a moment.
+func (r *Replay) onward(t time.Time) bool {
+	return r.model != nil && r.more && !t.Before(r.shown) && r.file.CheckpointSeq(t) <= r.seen+restoring
 }
 
 // advance reads the next event.

@@ -49,8 +49,21 @@ func (p *plane) shared(id EndpointID) *cell {
 // is not written.
 var begunMember = []MemberChange{{At: begun, Want: true, Have: true, Agrees: true}}
 
-// rooted makes the cell of an endpoint that is wanted and had since begun.
+// rooted gives the cell of an endpoint that is wanted and had since begun. It is not
+// written.
 func (p *plane) rooted(id EndpointID, v val) *cell {
+	c := p.root.rooted[id]
+	if c == nil || c.want != v { // another frontend's
+		if p.root.rooted == nil {
+			p.root.rooted = make(map[EndpointID]*cell, len(p.root.want)+1)
+		}
+		c = p.makeRooted(id, v)
+		p.root.rooted[id] = c
+	}
+	return c
+}
+
+func (p *plane) makeRooted(id EndpointID, v val) *cell {
 	return &cell{id: id, want: v, had: v, wantAt: begun, hadAt: begun, since: begun, hadBaseline: true, wasWanted: true,
 		ports: p.svc.values.info(v).ports, changes: series[MemberChange]{items: begunMember}}
 }
@@ -74,7 +87,7 @@ func (p *plane) compact() {
 		if !slices.Equal(c.changes.items, begunMember) {
 			return
 		}
-		root := p.rooted(c.id, want)
+		root := p.makeRooted(c.id, want)
 		root.changes = is.changes
 		if want == absent || !is.same(root) || len(c.open) > 0 {
 			return

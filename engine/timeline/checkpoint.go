@@ -43,9 +43,20 @@ var checkpointLayout = graph.Layout[Model](checkpointTypes)
 // does. They are for the same build of the program only (see ErrOtherModel) and are
 // not compressed.
 func (m *Model) Checkpoint(b []byte) ([]byte, error) {
+	m.written = graph.NewWriter[Model](checkpointTypes)
+	return m.CheckpointAgain(b)
+}
+
+// CheckpointAgain is Checkpoint for one that is kept beside the one before: what has not
+// changed since then is mostly written as it was. The Model holds on to all that it has
+// written since Checkpoint.
+func (m *Model) CheckpointAgain(b []byte) ([]byte, error) {
+	if m.written == nil {
+		return m.Checkpoint(b)
+	}
 	b = append(b, checkpointMagic...)
 	b = binary.BigEndian.AppendUint64(b, checkpointLayout)
-	b, err := graph.Write(b, m, checkpointTypes)
+	b, err := m.written.Write(b, m)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func restored(t interface{ Fatal(...any) }, m *Model) *Model {
-	b, err := m.Checkpoint(nil)
+	b, err := m.CheckpointAgain(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +35,7 @@ func TestARestoredModelGoesOnAsTheOtherDoes(t *testing.T) {
 		}
 		events := append(w.delivered(20*time.Millisecond, "late by"), advance(w.now.Add(time.Second)), advance(w.now.Add(time.Hour)))
 		cut := rapid.IntRange(0, len(events)-1).Draw(t, "cut")
+		again := rapid.IntRange(-1, cut).Draw(t, "another before")
 		seen := rapid.Bool().Draw(t, "snapshots before")
 		plain, m := New(Options{}), New(Options{})
 		var copied *Model
@@ -46,6 +47,10 @@ func TestARestoredModelGoesOnAsTheOtherDoes(t *testing.T) {
 			}
 			if copied != nil {
 				copied.Apply(e)
+			}
+			if i == again {
+				// The next one is told by what is known of this one.
+				restored(t, m)
 			}
 			if i == cut {
 				copied = restored(t, m)

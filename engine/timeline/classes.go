@@ -17,6 +17,8 @@ type ruleClass struct {
 	fronts []front `graph:"-"`
 	front  val     `graph:"-"`
 	told   bool    `graph:"-"`
+	// rooted are the cells that stand for what is wanted, see plane.root.
+	rooted map[EndpointID]*cell `graph:"-"`
 }
 
 // classes are the ruleClasses of a Service as it is now. They are told anew

@@ -53,43 +53,57 @@ func (ch *change) onRules() {
 		n.birth = &birth{at: ch.at, gen: r.Generation, clock: m.clockErrorOf(name)}
 	}
 
-	byService := m.portsByService(r.Ports)
-	for _, s := range ch.ruledServices(n, byService, first, r.Baseline) {
-		ch.touch(s)
-		ch.takePorts(s, n, byService[s], first, r.Baseline)
+	for _, x := range ch.ruledServices(n, m.portsByService(r.Ports), first, r.Baseline) {
+		ch.touch(x.svc)
+		ch.takePorts(x.svc, n, x.ports, first, r.Baseline)
 	}
 }
 
-// portsByService gives the ports of each Service, as parts of the list where they
-// stand together.
-func (m *Model) portsByService(ports []collect.RulePort) map[*service][]collect.RulePort {
-	out := map[*service][]collect.RulePort{}
+// servicePorts are what a generation says of one Service.
+type servicePorts struct {
+	svc   *service
+	ports []collect.RulePort
+}
+
+func compareServicePorts(a, b servicePorts) int { return compareServices(a.svc, b.svc) }
+
+// portsByService gives the ports of each Service, by name, as parts of the list where
+// they stand together.
+func (m *Model) portsByService(ports []collect.RulePort) []servicePorts {
+	out := make([]servicePorts, 0, 1)
 	for i := 0; i < len(ports); {
 		end := i + 1
 		for end < len(ports) && ports[end].Service == ports[i].Service && ports[end].Namespace == ports[i].Namespace {
 			end++
 		}
-		s := m.service(ports[i].Namespace, ports[i].Service)
-		if was, ok := out[s]; ok {
-			out[s] = append(was, ports[i:end]...)
-		} else {
-			out[s] = ports[i:end:end]
-		}
+		out = append(out, servicePorts{m.service(ports[i].Namespace, ports[i].Service), ports[i:end:end]})
 		i = end
 	}
-	return out
+	slices.SortStableFunc(out, compareServicePorts)
+	all := out[:0]
+	for _, x := range out {
+		if n := len(all); n > 0 && all[n-1].svc == x.svc {
+			all[n-1].ports = append(all[n-1].ports, x.ports...)
+			continue
+		}
+		all = append(all, x)
+	}
+	return all
 }
 
 // ruledServices are those that a node's generation speaks of, by name. A dump
 // also speaks of those that it does not list.
-func (ch *change) ruledServices(n *node, by map[*service][]collect.RulePort, first, baseline bool) []*service {
+func (ch *change) ruledServices(n *node, listed []servicePorts, first, baseline bool) []servicePorts {
 	if !first && !baseline {
-		return sortedServices(by)
+		return listed
 	}
-	var out []*service
+	var out []servicePorts
 	for _, s := range ch.m.services {
-		if _, ok := by[s]; ok || first || len(s.portsOf(n)) > 0 {
-			out = append(out, s)
+		switch x := (servicePorts{svc: s}); {
+		case len(listed) > 0 && listed[0].svc == s:
+			out, listed = append(out, listed[0]), listed[1:]
+		case first || len(s.portsOf(n)) > 0:
+			out = append(out, x)
 		}
 	}
 	return out
@@ -141,8 +155,7 @@ func plain(ports []collect.RulePort) bool {
 
 // mergePorts applies the new state of some ports to a sorted list.
 func mergePorts(had, news []collect.RulePort) []collect.RulePort {
-	out := make([]collect.RulePort, 0, len(had)+len(news))
-	out = append(out, had...)
+	out := slices.Clone(had)
 	for _, p := range news {
 		i, ok := slices.BinarySearchFunc(out, p.RulePortKey, func(x collect.RulePort, k collect.RulePortKey) int { return x.RulePortKey.Compare(k) })
 		switch {

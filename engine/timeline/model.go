@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kconverge/kconverge/collect"
+	"github.com/kconverge/kconverge/engine/timeline/graph"
 )
 
 // Model takes events in and says what is known. It belongs to one goroutine.
@@ -63,6 +64,8 @@ type Model struct {
 	cut     time.Time
 	// had is what reread made last, for its room.
 	had map[EndpointID]val `graph:"-"`
+	// written is what CheckpointAgain goes on with.
+	written *graph.Writer[Model] `graph:"-"`
 	// podsView is Snapshot.Unselected, nil when it has to be made anew.
 	podsView map[string][]PodFacts `graph:"-"`
 }

@@ -81,7 +81,7 @@ type plane struct {
 	odd map[EndpointID]*cell `graph:"-"`
 	// aging are the cells of own that changed, by when, for retention; nil before
 	// it has looked at all.
-	aging []agingCell `graph:"-"`
+	aging []agingCell
 	// root, when set, takes the place of common: all that it wants is had since
 	// begun, and so are the frontends rootFront.
 	root      *ruleClass
@@ -108,10 +108,11 @@ type plane struct {
 	class *ruleClass
 	ports []collect.RulePort
 	gen   uint32
-	// lastFronts are the frontends of ports when they were looked at last, front
-	// their value.
-	lastFronts []front `graph:"-"`
-	front      val     `graph:"-"`
+	// lastFronts are the frontends of ports when these were looked at last and were
+	// frontPorts, front their value.
+	frontPorts []collect.RulePort `graph:"-"`
+	lastFronts []front            `graph:"-"`
+	front      val                `graph:"-"`
 	// arrived collects the hops that arrived during the current event.
 	arrived []*hopState
 

@@ -1,7 +1,6 @@
 package timeline
 
 import (
-	"container/heap"
 	"slices"
 	"strings"
 	"time"
@@ -20,39 +19,40 @@ import (
 // it has to leave.
 type reorder struct {
 	window time.Duration
-	kube   []*kubeQueue // by source
-	other  otherHeap
+	kube   []*kubeQueue                   // by source
+	other  queue[otherEvent]              // by key, then as they came
 	keys   map[collect.SourceID]time.Time // of the last event of each other source
-	next   uint64
 }
 
 type kubeQueue struct {
 	source collect.SourceID
-	events []collect.Event
+	queue[collect.Event]
 }
 
 type otherEvent struct {
 	key time.Time // At, but never before an earlier one of the same source
-	n   uint64
 	e   collect.Event
 }
 
-type otherHeap []otherEvent
-
-func (h otherHeap) Len() int { return len(h) }
-func (h otherHeap) Less(i, j int) bool {
-	if c := h[i].key.Compare(h[j].key); c != 0 {
-		return c < 0
-	}
-	return h[i].n < h[j].n
+// queue gives its elements from the first on. Its room is used again.
+type queue[T any] struct {
+	items []T
+	taken int // of items
 }
-func (h otherHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *otherHeap) Push(x any)   { *h = append(*h, x.(otherEvent)) }
-func (h *otherHeap) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	old[len(old)-1] = otherEvent{}
-	*h = old[:len(old)-1]
+
+func (q *queue[T]) head() *T { return &q.items[q.taken] }
+
+func (q *queue[T]) take() T {
+	var none, x T
+	x, q.items[q.taken] = q.items[q.taken], none
+	switch q.taken++; {
+	case q.taken == len(q.items):
+		q.items, q.taken = q.items[:0], 0
+	case q.taken >= 64 && q.taken > len(q.items)/2:
+		n := copy(q.items, q.items[q.taken:])
+		clear(q.items[n:])
+		q.items, q.taken = q.items[:n], 0
+	}
 	return x
 }
 
@@ -66,7 +66,7 @@ func (r *reorder) push(e collect.Event) {
 		if !ok {
 			r.kube = slices.Insert(r.kube, i, &kubeQueue{source: e.Source})
 		}
-		r.kube[i].events = append(r.kube[i].events, e)
+		r.kube[i].items = append(r.kube[i].items, e)
 		return
 	}
 	key := e.At
@@ -74,8 +74,11 @@ func (r *reorder) push(e collect.Event) {
 		key = last
 	}
 	r.keys[e.Source] = key
-	r.next++
-	heap.Push(&r.other, otherEvent{key: key, n: r.next, e: e})
+	i := len(r.other.items) // most come in order
+	for i > r.other.taken && key.Before(r.other.items[i-1].key) {
+		i--
+	}
+	r.other.items = slices.Insert(r.other.items, i, otherEvent{key, e})
 }
 
 // pop returns the next event that has to leave by now.
@@ -84,34 +87,34 @@ func (r *reorder) pop(now time.Time) (collect.Event, bool) {
 	var byVersion, byTime *kubeQueue
 	anyDue := false // some event that goes by its version has to leave
 	for _, q := range r.kube {
-		if len(q.events) == 0 {
+		if len(q.items) == 0 {
 			continue
 		}
-		head := &q.events[0]
+		head := q.head()
 		isDue := !head.At.After(due)
 		switch {
 		case versioned(head):
 			anyDue = anyDue || isDue
-			if byVersion == nil || head.ResourceVersion < byVersion.events[0].ResourceVersion {
+			if byVersion == nil || head.ResourceVersion < byVersion.head().ResourceVersion {
 				byVersion = q
 			}
-		case isDue && (byTime == nil || head.At.Before(byTime.events[0].At)):
+		case isDue && (byTime == nil || head.At.Before(byTime.head().At)):
 			byTime = q
 		}
 	}
 	if !anyDue {
 		byVersion = nil
 	}
-	otherDue := len(r.other) > 0 && !r.other[0].key.After(due)
+	otherDue := len(r.other.items) > 0 && !r.other.head().key.After(due)
 	q := byVersion
-	if byTime != nil && (q == nil || !q.events[0].At.Before(byTime.events[0].At)) {
+	if byTime != nil && (q == nil || !q.head().At.Before(byTime.head().At)) {
 		q = byTime
 	}
 	switch {
-	case q != nil && (!otherDue || !r.other[0].key.Before(q.events[0].At)):
+	case q != nil && (!otherDue || !r.other.head().key.Before(q.head().At)):
 		return q.take(), true
 	case otherDue:
-		return heap.Pop(&r.other).(otherEvent).e, true
+		return r.other.take().e, true
 	}
 	return collect.Event{}, false
 }
@@ -119,13 +122,4 @@ func (r *reorder) pop(now time.Time) (collect.Event, bool) {
 // versioned reports that the event's place is given by its resourceVersion.
 func versioned(e *collect.Event) bool {
 	return e.ResourceVersion != 0 && e.Op != collect.OpListed && e.Op != collect.OpGone
-}
-
-func (q *kubeQueue) take() collect.Event {
-	e := q.events[0]
-	q.events[0] = collect.Event{}
-	if q.events = q.events[1:]; len(q.events) == 0 {
-		q.events = nil
-	}
-	return e
 }

@@ -50,6 +50,14 @@ func frontsOf(ports []collect.RulePort) []front {
 	return out
 }
 
+// sameFronts reports that frontsOf gives the same of two sorted lists.
+func sameFronts(a, b []collect.RulePort) bool {
+	return slices.EqualFunc(a, b, func(x, y collect.RulePort) bool {
+		return x.RulePortKey == y.RulePortKey && x.Affinity == y.Affinity && (len(x.Endpoints) == 0) == (len(y.Endpoints) == 0) &&
+			slices.Equal(x.Frontends, y.Frontends) && (x.Sources == nil) == (y.Sources == nil) && slices.Equal(x.Sources, y.Sources)
+	})
+}
+
 // frontsAgree compares frontends. One that leads nowhere is only rejected or
 // dropped, under no particular policy; sources tells whether the rules have the
 // only sources let through for such a one too.
@@ -235,10 +243,12 @@ func (p *plane) fronts(class *ruleClass) (want, had val, agree bool) {
 		class.told, class.fronts = true, frontsOf(class.ports)
 		class.front = s.values.fronts(class.fronts)
 	}
-	w, h := class.fronts, frontsOf(p.ports)
-	if p.front == absent || !slices.Equal(h, p.lastFronts) {
-		p.lastFronts, p.front = h, s.values.fronts(h)
+	if p.front == absent || !sameFronts(p.ports, p.frontPorts) {
+		p.lastFronts = frontsOf(p.ports)
+		p.front = s.values.fronts(p.lastFronts)
 	}
+	p.frontPorts = p.ports
+	w, h := class.fronts, p.lastFronts
 	sources := true
 	if p.group != nil {
 		sources = !p.group.sources

@@ -9,11 +9,11 @@ import (
 	"github.com/kconverge/kconverge/collect"
 )
 
-func sortServices(ss []*service) {
-	slices.SortFunc(ss, func(a, b *service) int {
-		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
-	})
+func compareServices(a, b *service) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
+
+func sortServices(ss []*service) { slices.SortFunc(ss, compareServices) }
 
 func sortedServices[V any](m map[*service]V) []*service {
 	out := slices.Collect(maps.Keys(m))

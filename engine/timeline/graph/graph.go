@@ -29,11 +29,28 @@ var (
 
 // format names how the bytes are made of the values. Numbers are varints.
 //
-// What is shared, and a time, is written where it is met first and afterwards by how
-// many others were met since: most is met again soon, and what happened at one moment
-// stands in many places. So 0 is nil, or the zero time, 1 something new, and n
-// what was met n-1 before the next.
-const format = "graph/2"
+// What is shared, a text and a time have numbers. They are written where they are met
+// first, and afterwards by their number (codes). That is told by how far it is from the
+// one that the same field of a struct, or any element, had before: what has not changed
+// is mostly written as it was, whatever was added or is gone elsewhere.
+//
+// Several parts come after a number whose bits tell which of them are not zero, at most
+// maskParts at a time; the others are left out, and of a bool there is no more than that.
+const format = "graph/3"
+
+// maskParts fit into a number of four bytes.
+const maskParts = 28
+
+// Codes of something that may be met again.
+const (
+	codeNil   = iota // nil, the empty text, the zero time
+	codeNew          // its number follows, from the next one after the last new one; and it
+	codeKnown        // and above: the difference of the numbers
+)
+
+// zigzag makes a small number of one that is near zero.
+func zigzag(n int64) uint64 { return uint64(n<<1) ^ uint64(n>>63) }
+func zagzig(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
 
 // Layout is a digest of everything that the bytes of a T depend on: the fields
 // of its types and of all that can be reached from them.

@@ -11,21 +11,29 @@ import (
 // bytes are then walked by addresses instead of by reflection: a model has hundreds of
 // thousands of values, and whoever moves in a recording waits for them.
 type plan struct {
-	op   op
-	typ  reflect.Type
-	size uintptr
+	op     op
+	typ    reflect.Type
+	size   uintptr
+	number int // of the plan
 	// elem is of what a pointer, slice, array or map holds, key of a map's keys.
 	elem, key *plan
 	n         int // elements of an array
 	// fields are those of a struct that are written, those of structs in it among
 	// them.
-	fields []fieldPlan
+	fields []part
+	// self are the parts of a value that stands in no other, each those of what a
+	// pointer, slice, array or map holds, keys those of a map's keys: the fields of a
+	// struct, or one.
+	self, each, keys []part
 }
 
-type fieldPlan struct {
+// part is a value within another.
+type part struct {
 	*plan
+	op     op // the plan's
 	offset uintptr
-	name   string // for errors, with its struct's
+	place  int    // its number
+	name   string // of a field, for errors, with its struct's
 }
 
 // op is what a plan does.
@@ -67,7 +75,14 @@ var kinds = map[reflect.Kind]op{
 var (
 	plans    sync.Map
 	planning sync.Mutex
+	// places counts the parts that there are: what stands in one is often near what
+	// stood there before.
+	places int
+	// planned counts the plans.
+	planned int
 )
+
+func newPlace() int { places++; return places - 1 }
 
 func planOf(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
@@ -77,10 +92,23 @@ func planOf(t reflect.Type) *plan {
 	defer planning.Unlock()
 	made := map[reflect.Type]*plan{}
 	p := makePlan(t, made)
+	for _, p := range made {
+		p.self, p.each, p.keys = partsOf(p), partsOf(p.elem), partsOf(p.key)
+	}
 	for t, p := range made {
 		plans.Store(t, p)
 	}
 	return p
+}
+
+func partsOf(p *plan) []part {
+	switch {
+	case p == nil:
+		return nil
+	case p.op == opStruct:
+		return p.fields
+	}
+	return []part{{plan: p, op: p.op, place: newPlace()}}
 }
 
 func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
@@ -90,7 +118,8 @@ func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
 	if p := made[t]; p != nil {
 		return p
 	}
-	p := &plan{typ: t, size: t.Size(), op: kinds[t.Kind()]}
+	p := &plan{typ: t, size: t.Size(), op: kinds[t.Kind()], number: planned}
+	planned++
 	made[t] = p
 	switch {
 	case t == timeType:
@@ -119,11 +148,11 @@ func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
 			}
 			in := makePlan(f.Type, made)
 			if in.op != opStruct {
-				p.fields = append(p.fields, fieldPlan{in, f.Offset, t.String() + "." + f.Name})
+				p.fields = append(p.fields, part{in, in.op, f.Offset, newPlace(), t.String() + "." + f.Name})
 				continue
 			}
 			for _, x := range in.fields {
-				p.fields = append(p.fields, fieldPlan{x.plan, f.Offset + x.offset, x.name})
+				p.fields = append(p.fields, part{x.plan, x.op, f.Offset + x.offset, newPlace(), x.name})
 			}
 		}
 	}

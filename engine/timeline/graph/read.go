@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
+	"net/netip"
 	"reflect"
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -14,94 +17,141 @@ import (
 // Layout. Any bytes are safe: what Write cannot have written is an error that wraps
 // ErrDamaged, and takes no more memory than some multiple of the bytes.
 func Read[T any](b []byte, root *T, types Types) error {
-	r := &reader{b: b, size: len(b), types: types, texts: []string{""}, rooms: map[*plan]*room{}}
+	r := &reader{b: b, types: types}
+	// About as many as there are in a large model.
+	r.refs, r.texts, r.times = make([]ref, 0, len(b)/32), make([]string, 0, len(b)/128), make([]time.Time, 0, len(b)/128)
 	p := planOf(reflect.TypeFor[*T]())
-	r.refs = append(r.refs, ref{at: unsafe.Pointer(root), plan: p})
-	r.value(p.elem, unsafe.Pointer(root))
+	if n, isNew := r.which(&r.ofRefs, 0); isNew {
+		*at(&r.refs, n) = ref{at: unsafe.Pointer(root), plan: p}
+	} else {
+		r.fail("no root")
+	}
+	r.parts(p.each, unsafe.Pointer(root))
 	for len(r.later) > 0 && r.err == nil {
 		x := r.later[len(r.later)-1]
 		r.later = r.later[:len(r.later)-1]
 		r.content(x)
 	}
-	if r.err == nil && len(r.b) > 0 {
-		r.fail("%d bytes too many", len(r.b))
+	if r.err == nil && r.i < len(r.b) {
+		r.fail("%d bytes too many", len(r.b)-r.i)
 	}
 	return r.err
 }
 
 type reader struct {
 	b     []byte
+	i     int // read so far
 	types Types
 	texts []string
 	times []time.Time
-	last  int64
 	refs  []ref
+	// ofTexts, ofTimes and ofRefs are their numbers.
+	ofTexts, ofTimes, ofRefs numbers
+
+	last  int64
 	later []ref
-	rooms map[*plan]*room
+	rooms []room // by plan
 	// owed counts the elements of all slices; each takes a byte at least, so
-	// they are fewer than size.
-	owed, size int
-	err        error // the first one; after it all that is read is zero
+	// they are fewer than the bytes.
+	owed int
+	err  error // the first one; after it all that is read is zero
 }
 
 func (r *reader) fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
 	}
-	r.b = nil
+	r.i = len(r.b)
 }
 
 func (r *reader) uint() uint64 {
-	if len(r.b) > 0 && r.b[0] < 0x80 {
-		n := r.b[0]
-		r.b = r.b[1:]
-		return uint64(n)
+	if r.i < len(r.b) && r.b[r.i] < 0x80 {
+		r.i++
+		return uint64(r.b[r.i-1])
 	}
-	n, size := binary.Uvarint(r.b)
+	if r.i+1 < len(r.b) && r.b[r.i+1] < 0x80 {
+		r.i += 2
+		return uint64(r.b[r.i-2]&0x7f) | uint64(r.b[r.i-1])<<7
+	}
+	n, size := binary.Uvarint(r.b[r.i:])
 	if size <= 0 {
 		r.fail("a number is cut off")
 		return 0
 	}
-	r.b = r.b[size:]
+	r.i += size
 	return n
 }
 
 func (r *reader) int() int64 {
-	u := r.uint()
-	return int64(u>>1) ^ -int64(u&1)
+	return zagzig(r.uint())
 }
 
 // length reads how many things follow, each of which takes at least one byte.
 func (r *reader) length() int {
 	n := r.uint()
-	if n > uint64(len(r.b)) {
-		r.fail("%d things announced, %d bytes left", n, len(r.b))
+	if n > uint64(len(r.b)-r.i) {
+		r.fail("%d things announced, %d bytes left", n, len(r.b)-r.i)
 		return 0
 	}
 	return int(n)
 }
 
 func (r *reader) take(n int) []byte {
-	b := r.b[:n:n]
-	r.b = r.b[n:]
-	return b
+	r.i += n
+	return r.b[r.i-n : r.i : r.i]
 }
 
-func (r *reader) text() string {
-	n := r.uint()
-	if n > 0 {
-		if n >= uint64(len(r.texts)) {
-			r.fail("text %d of %d", n, len(r.texts)-1)
-			return ""
-		}
-		return r.texts[n]
+// numbers are those of one kind.
+type numbers struct {
+	next  int64   // after the last new one
+	place []int64 // which one each place had
+}
+
+// which reads the code of something and gives its number; -1 where there is none. What
+// is new follows.
+func (r *reader) which(x *numbers, place int) (n int, isNew bool) {
+	code := r.uint()
+	if code == codeNil {
+		return -1, false
 	}
-	if r.err != nil {
+	if place >= len(x.place) {
+		x.place = append(x.place, make([]int64, place+1-len(x.place))...)
+	}
+	number := int64(0)
+	if isNew = code == codeNew; isNew {
+		number = x.next + zagzig(r.uint())
+		x.next = number + 1
+	} else {
+		number = x.place[place] + zagzig(code-codeKnown)
+	}
+	if number < 0 || number >= int64(len(r.b)) {
+		r.fail("number %d", number)
+		return -1, false
+	}
+	x.place[place] = number
+	return int(number), isNew
+}
+
+// at makes room for the element with a number.
+func at[T any](list *[]T, n int) *T {
+	if n >= len(*list) {
+		*list = slices.Grow(*list, n+1-len(*list))[:n+1]
+	}
+	return &(*list)[n]
+}
+
+func (r *reader) text(place int) string {
+	n, isNew := r.which(&r.ofTexts, place)
+	if n < 0 {
 		return ""
 	}
-	s := string(r.take(r.length()))
-	r.texts = append(r.texts, s)
-	return s
+	s := at(&r.texts, n)
+	if isNew {
+		*s = string(r.take(r.length()))
+	} else if *s == "" {
+		r.fail("text %d was not told", n)
+	}
+	return *s
 }
 
 // room is where new values of a type are put, several at once: most things are small,
@@ -119,39 +169,39 @@ func (r *reader) make(p *plan, n int) unsafe.Pointer {
 	if n == 0 || n > roomFor/2 || p.size == 0 {
 		return reflect.MakeSlice(reflect.SliceOf(p.typ), n, n).UnsafePointer()
 	}
-	x := r.rooms[p]
-	if x == nil {
-		x = &room{by: 1}
-		r.rooms[p] = x
-	}
+	x := at(&r.rooms, p.number)
 	if x.left < n {
-		x.by = min(2*max(x.by, n), roomFor) // what is left stays empty
+		x.by = min(max(2*x.by, n), roomFor) // what is left stays empty
 		x.at, x.left = reflect.MakeSlice(reflect.SliceOf(p.typ), x.by, x.by).UnsafePointer(), x.by
 	}
-	at := x.at
+	values := x.at
 	if x.left -= n; x.left > 0 {
-		x.at = unsafe.Add(at, uintptr(n)*p.size)
+		x.at = unsafe.Add(values, uintptr(n)*p.size)
 	} else {
 		x.at = nil
 	}
-	return at
+	return values
 }
 
 // share reads the number of something shared, and makes it when it is new; its content
 // comes later. There is none when it is nil.
-func (r *reader) share(p *plan) (x ref, ok bool) {
-	n := r.uint()
-	switch {
-	case r.err != nil || n == 0:
+func (r *reader) share(p *plan, place int) (x ref, ok bool) {
+	n, isNew := r.which(&r.ofRefs, place)
+	if n < 0 {
 		return x, false
-	case n > uint64(len(r.refs))+1:
-		r.fail("a reference to %d before, of %d", n-1, len(r.refs))
+	}
+	met := at(&r.refs, n)
+	switch x = *met; {
+	case isNew && x.plan != nil:
+		r.fail("number %d is told twice", n)
 		return x, false
-	case n > 1:
-		if x = r.refs[uint64(len(r.refs))-n+1]; x.plan != p {
-			r.fail("a %s where a %s belongs", x.plan.typ, p.typ)
-			return x, false
-		}
+	case !isNew && x.plan == nil:
+		r.fail("number %d was not told", n)
+		return x, false
+	case !isNew && x.plan != p:
+		r.fail("a %s where a %s belongs", x.plan.typ, p.typ)
+		return x, false
+	case !isNew:
 		return x, true
 	}
 	x.plan = p
@@ -162,7 +212,7 @@ func (r *reader) share(p *plan) (x ref, ok bool) {
 		x.at = reflect.MakeMap(p.typ).UnsafePointer()
 	case opSlice:
 		x.len = r.length()
-		if r.owed += x.len; r.owed > r.size {
+		if r.owed += x.len; r.owed > len(r.b) {
 			r.fail("more announced than there is")
 		}
 		if r.err != nil {
@@ -170,21 +220,51 @@ func (r *reader) share(p *plan) (x ref, ok bool) {
 		}
 		x.at = r.make(p.elem, x.len)
 	}
-	r.refs, r.later = append(r.refs, x), append(r.later, x)
+	*met, r.later = x, append(r.later, x)
 	return x, true
 }
 
-// value reads the value at an address, which is zero.
-func (r *reader) value(p *plan, at unsafe.Pointer) {
+// parts reads the parts of what is at an address, which is zero.
+func (r *reader) parts(parts []part, base unsafe.Pointer) {
+	if len(parts) == 1 {
+		r.part(&parts[0], unsafe.Add(base, parts[0].offset))
+		return
+	}
+	for len(parts) > 0 {
+		some := parts[:min(len(parts), maskParts)]
+		parts = parts[len(some):]
+		mask := r.uint()
+		if mask>>len(some) != 0 {
+			r.fail("parts that there are not")
+			return
+		}
+		for ; mask != 0; mask &= mask - 1 {
+			p := &some[bits.TrailingZeros64(mask)]
+			if at := unsafe.Add(base, p.offset); p.op == opBool {
+				*(*bool)(at) = true
+			} else {
+				r.part(p, at)
+			}
+		}
+	}
+}
+
+func (r *reader) part(p *part, at unsafe.Pointer) {
 	switch p.op {
 	case opTime:
-		r.time((*time.Time)(at))
+		r.time((*time.Time)(at), p.place)
 	case opMarshal:
 		b := r.take(r.length())
 		if r.err != nil {
 			return
 		}
-		if err := reflect.NewAt(p.typ, at).Interface().(encoding.BinaryUnmarshaler).UnmarshalBinary(b); err != nil {
+		var err error
+		if p.typ == addrType { // by far the most
+			err = (*netip.Addr)(at).UnmarshalBinary(b)
+		} else {
+			err = reflect.NewAt(p.typ, at).Interface().(encoding.BinaryUnmarshaler).UnmarshalBinary(b)
+		}
+		if err != nil {
 			r.fail("%s: %w", p.typ, err)
 		}
 	case opBool:
@@ -210,24 +290,19 @@ func (r *reader) value(p *plan, at unsafe.Pointer) {
 	case opFloat64:
 		*(*float64)(at) = math.Float64frombits(r.uint())
 	case opString:
-		*(*string)(at) = r.text()
+		*(*string)(at) = r.text(p.place)
 	case opArray:
-		r.each(p.elem, at, p.n)
-	case opStruct:
-		for i := range p.fields {
-			f := &p.fields[i]
-			r.value(f.plan, unsafe.Add(at, f.offset))
-		}
+		r.each(p.plan, at, p.n)
 	case opPointer, opMap:
-		if x, ok := r.share(p); ok {
+		if x, ok := r.share(p.plan, p.place); ok {
 			*(*unsafe.Pointer)(at) = x.at
 		}
 	case opSlice:
-		if x, ok := r.share(p); ok {
+		if x, ok := r.share(p.plan, p.place); ok {
 			*(*sliceHeader)(at) = sliceHeader{x.at, x.len, x.len}
 		}
 	case opInterface:
-		r.boxed(reflect.NewAt(p.typ, at).Elem())
+		r.boxed(reflect.NewAt(p.typ, at).Elem(), p.place)
 	default:
 		if r.err == nil {
 			r.err = unsupported(p.typ, "")
@@ -236,8 +311,8 @@ func (r *reader) value(p *plan, at unsafe.Pointer) {
 }
 
 // boxed reads what an interface holds.
-func (r *reader) boxed(v reflect.Value) {
-	name := r.text()
+func (r *reader) boxed(v reflect.Value, place int) {
+	name := r.text(place)
 	if name == "" {
 		return
 	}
@@ -247,7 +322,7 @@ func (r *reader) boxed(v reflect.Value) {
 		return
 	}
 	x := reflect.New(t)
-	r.value(planOf(t), x.UnsafePointer())
+	r.parts(planOf(t).self, x.UnsafePointer())
 	v.Set(x.Elem())
 }
 
@@ -255,10 +330,10 @@ func (r *reader) boxed(v reflect.Value) {
 func (r *reader) content(x ref) {
 	switch x.plan.op {
 	case opPointer:
-		r.value(x.plan.elem, x.at)
+		r.parts(x.plan.each, x.at)
 		return
 	case opSlice:
-		r.each(x.plan.elem, x.at, x.len)
+		r.each(x.plan, x.at, x.len)
 		return
 	}
 	n := r.length()
@@ -268,17 +343,18 @@ func (r *reader) content(x ref) {
 	for i := 0; i < n && r.err == nil; i++ {
 		key.Elem().SetZero()
 		elem.Elem().SetZero()
-		r.value(x.plan.key, key.UnsafePointer())
-		r.value(x.plan.elem, elem.UnsafePointer())
+		r.parts(x.plan.keys, key.UnsafePointer())
+		r.parts(x.plan.each, elem.UnsafePointer())
 		if r.err == nil {
 			m.SetMapIndex(key.Elem(), elem.Elem())
 		}
 	}
 }
 
+// each reads the elements of a slice or an array.
 func (r *reader) each(p *plan, at unsafe.Pointer, n int) {
-	if p.op == opUint8 {
-		if n > len(r.b) {
+	if p.elem.op == opUint8 {
+		if n > len(r.b)-r.i {
 			r.fail("bytes are cut off")
 			return
 		}
@@ -286,25 +362,25 @@ func (r *reader) each(p *plan, at unsafe.Pointer, n int) {
 		return
 	}
 	for i := 0; i < n && r.err == nil; i++ {
-		r.value(p, unsafe.Add(at, uintptr(i)*p.size))
+		r.parts(p.each, unsafe.Add(at, uintptr(i)*p.elem.size))
 	}
 }
 
-func (r *reader) time(t *time.Time) {
-	n := r.uint()
-	switch {
-	case n == 0:
+func (r *reader) time(t *time.Time, place int) {
+	n, isNew := r.which(&r.ofTimes, place)
+	if n < 0 {
 		return
-	case n > uint64(len(r.times))+1:
-		r.fail("a time %d before, of %d", n-1, len(r.times))
-		return
-	case n > 1:
-		*t = r.times[uint64(len(r.times))-n+1]
+	}
+	met := at(&r.times, n)
+	if !isNew {
+		if *t = *met; t.IsZero() {
+			r.fail("time %d was not told", n)
+		}
 		return
 	}
 	if d := r.uint(); d > 0 {
 		d--
-		r.last += int64(d>>1) ^ -int64(d&1)
+		r.last += zagzig(d)
 		*t = time.Unix(0, r.last).UTC()
 	} else {
 		sec, nano := r.int(), r.uint()
@@ -314,5 +390,5 @@ func (r *reader) time(t *time.Time) {
 		}
 		*t = time.Unix(sec, int64(nano)).UTC()
 	}
-	r.times = append(r.times, *t)
+	*met = *t
 }

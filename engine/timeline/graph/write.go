@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/bits"
 	"reflect"
 	"slices"
 	"time"
@@ -15,14 +16,36 @@ import (
 // Write appends the bytes of *root and all that can be reached from it to b. It
 // reads unexported fields, so nothing may change them meanwhile.
 func Write[T any](b []byte, root *T, types Types) ([]byte, error) {
-	w := &writer{b: b, strings: map[string]uint64{}, refs: map[ref]uint64{}, times: map[time.Time]uint64{}, names: map[reflect.Type]string{}}
-	for name, t := range types {
-		w.names[t] = name
+	return NewWriter[T](types).Write(b, root)
+}
+
+// Writer writes a root several times, while it changes: what has not changed is mostly
+// written as it was before. It keeps all that it has met from being freed.
+type Writer[T any] struct {
+	types Types
+	w     *writer
+}
+
+// NewWriter returns a Writer that has met nothing.
+func NewWriter[T any](types Types) *Writer[T] { return &Writer[T]{types, newWriter(types)} }
+
+// Write is the function Write.
+func (x *Writer[T]) Write(b []byte, root *T) ([]byte, error) {
+	out, err := write(x.w, b, root)
+	if err == nil && x.w.numbers() > len(out)-len(b) {
+		// Most that has a number is gone: a reader would not believe them.
+		x.w = newWriter(x.types)
+		out, err = write(x.w, out[:len(b)], root)
 	}
+	return out, err
+}
+
+func write[T any](w *writer, b []byte, root *T) ([]byte, error) {
+	w.begin(b)
 	// The root has a number too: what is below may point to it.
 	p := planOf(reflect.TypeFor[*T]())
-	w.refs[ref{at: unsafe.Pointer(root), plan: p}] = 1
-	if err := w.value(p.elem, unsafe.Pointer(root)); err != nil {
+	mention(w, &w.refs, ref{at: unsafe.Pointer(root), plan: p}, 0)
+	if err := w.parts(p.each, unsafe.Pointer(root)); err != nil {
 		return b, err
 	}
 	for len(w.later) > 0 {
@@ -38,48 +61,150 @@ func Write[T any](b []byte, root *T, types Types) ([]byte, error) {
 
 type writer struct {
 	b       []byte
-	strings map[string]uint64
-	refs    map[ref]uint64
-	times   map[time.Time]uint64
+	strings met[string]
+	refs    met[ref]
+	times   met[time.Time]
 	last    int64 // the latest new time, in nanoseconds
 	names   map[reflect.Type]string
 	// later are what was met for the first time and is not written yet.
 	later []ref
+	rooms map[*plan]*entries
+}
+
+func newWriter(types Types) *writer {
+	w := &writer{strings: newMet[string](), refs: newMet[ref](), times: newMet[time.Time](), names: map[reflect.Type]string{}, rooms: map[*plan]*entries{}}
+	for name, t := range types {
+		w.names[t] = name
+	}
+	return w
+}
+
+// begin begins to write a root.
+func (w *writer) begin(b []byte) {
+	w.b, w.last, w.later = b, 0, w.later[:0]
+	w.strings.begin()
+	w.refs.begin()
+	w.times.begin()
+}
+
+// numbers is how many numbers there are of the kind that has most.
+func (w *writer) numbers() int { return max(len(w.strings.of), len(w.refs.of), len(w.times.of)) }
+
+// met is what was met of one kind: its numbers, with which root each was written last,
+// and which one each place had.
+type met[T comparable] struct {
+	of    map[T]uint32
+	with  []uint32 // by number
+	root  uint32
+	next  int64 // after the last new one
+	place []int64
+}
+
+func newMet[T comparable]() met[T] { return met[T]{of: map[T]uint32{}} }
+
+func (x *met[T]) begin() {
+	x.root++
+	x.next = 0
+	clear(x.place)
+}
+
+// mention writes the code of something; when it is new it is to follow.
+func mention[T comparable](w *writer, x *met[T], is T, place int) (isNew bool) {
+	if place >= len(x.place) {
+		x.place = append(x.place, make([]int64, place+1-len(x.place))...)
+	}
+	number, known := x.of[is]
+	if !known {
+		number = uint32(len(x.of))
+		x.of[is], x.with = number, append(x.with, 0)
+	}
+	n := int64(number)
+	if isNew = x.with[n] != x.root; isNew {
+		x.with[n] = x.root
+		w.uint(codeNew)
+		w.uint(zigzag(n - x.next))
+		x.next = n + 1
+	} else {
+		w.uint(codeKnown + zigzag(n-x.place[place]))
+	}
+	x.place[place] = n
+	return isNew
 }
 
 func (w *writer) uint(n uint64) { w.b = binary.AppendUvarint(w.b, n) }
 func (w *writer) int(n int64)   { w.b = binary.AppendVarint(w.b, n) }
 
-// text writes a string, the second time by its number.
-func (w *writer) text(s string) {
-	if n, ok := w.strings[s]; ok {
-		w.uint(n)
-		return
+// text writes a string.
+func (w *writer) text(s string, place int) {
+	if s == "" {
+		w.uint(codeNil)
+	} else if mention(w, &w.strings, s, place) {
+		w.uint(uint64(len(s)))
+		w.b = append(w.b, s...)
 	}
-	w.strings[s] = uint64(len(w.strings)) + 1
-	w.uint(0)
-	w.uint(uint64(len(s)))
-	w.b = append(w.b, s...)
 }
 
 // share writes something that may be met again, and notes it for later when it is new.
-func (w *writer) share(r ref) (isNew bool) {
-	next := uint64(len(w.refs)) + 1
-	if n, ok := w.refs[r]; ok {
-		w.uint(next - n + 1)
-		return false
+func (w *writer) share(r ref, place int) (isNew bool) {
+	if isNew = mention(w, &w.refs, r, place); isNew {
+		w.later = append(w.later, r)
 	}
-	w.refs[r] = next
-	w.later = append(w.later, r)
-	w.uint(1)
+	return isNew
+}
+
+// parts writes the parts of what is at an address; what they refer to comes later.
+func (w *writer) parts(parts []part, base unsafe.Pointer) error {
+	if len(parts) == 1 {
+		return w.part(&parts[0], base)
+	}
+	for len(parts) > 0 {
+		some := parts[:min(len(parts), maskParts)]
+		parts = parts[len(some):]
+		mask := uint64(0)
+		for i := range some {
+			if !some[i].zero(base) {
+				mask |= 1 << i
+			}
+		}
+		w.uint(mask)
+		for ; mask != 0; mask &= mask - 1 {
+			if p := &some[bits.TrailingZeros64(mask)]; p.op != opBool {
+				if err := w.part(p, base); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (w *writer) part(p *part, base unsafe.Pointer) error {
+	err := w.value(p.plan, unsafe.Add(base, p.offset), p.place)
+	if err != nil && p.name != "" {
+		err = fmt.Errorf("%s: %w", p.name, err)
+	}
+	return err
+}
+
+// zero tells that nothing but zeros is in memory.
+func (p *part) zero(base unsafe.Pointer) bool {
+	at := unsafe.Add(base, p.offset)
+	if p.size == 8 {
+		return *(*uint64)(at) == 0
+	}
+	for _, b := range unsafe.Slice((*byte)(at), p.size) {
+		if b != 0 {
+			return false
+		}
+	}
 	return true
 }
 
-// value writes the value at an address; what it refers to comes later.
-func (w *writer) value(p *plan, at unsafe.Pointer) error {
+// value writes a value that stands in a place.
+func (w *writer) value(p *plan, at unsafe.Pointer, place int) error {
 	switch p.op {
 	case opTime:
-		w.time(*(*time.Time)(at))
+		w.time(*(*time.Time)(at), place)
 	case opMarshal:
 		return w.marshal(p, at)
 	case opBool:
@@ -109,37 +234,30 @@ func (w *writer) value(p *plan, at unsafe.Pointer) error {
 	case opFloat64:
 		w.uint(math.Float64bits(*(*float64)(at)))
 	case opString:
-		w.text(*(*string)(at))
+		w.text(*(*string)(at), place)
 	case opArray:
-		return w.each(p.elem, at, p.n)
-	case opStruct:
-		for i := range p.fields {
-			f := &p.fields[i]
-			if err := w.value(f.plan, unsafe.Add(at, f.offset)); err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
-			}
-		}
+		return w.each(p, at, p.n)
 	case opPointer, opMap:
 		x := *(*unsafe.Pointer)(at)
 		if x == nil {
-			w.uint(0)
+			w.uint(codeNil)
 			return nil
 		}
-		w.share(ref{at: x, plan: p})
+		w.share(ref{at: x, plan: p}, place)
 	case opSlice:
 		h := *(*sliceHeader)(at)
 		if h.at == nil {
-			w.uint(0)
+			w.uint(codeNil)
 			return nil
 		}
 		if h.len == 0 {
 			h.at = nil // all empty ones are alike
 		}
-		if w.share(ref{at: h.at, len: h.len, plan: p}) {
+		if w.share(ref{at: h.at, len: h.len, plan: p}, place) {
 			w.uint(uint64(h.len))
 		}
 	case opInterface:
-		return w.boxed(reflect.NewAt(p.typ, at).Elem())
+		return w.boxed(reflect.NewAt(p.typ, at).Elem(), place)
 	default:
 		return unsupported(p.typ, "")
 	}
@@ -166,9 +284,9 @@ func (w *writer) marshal(p *plan, at unsafe.Pointer) error {
 }
 
 // boxed writes what an interface holds, after its name.
-func (w *writer) boxed(v reflect.Value) error {
+func (w *writer) boxed(v reflect.Value, place int) error {
 	if v.IsNil() {
-		w.text("")
+		w.text("", place)
 		return nil
 	}
 	t := v.Elem().Type()
@@ -176,44 +294,42 @@ func (w *writer) boxed(v reflect.Value) error {
 	if !ok {
 		return unsupported(t, "inside a "+v.Type().String())
 	}
-	w.text(name)
+	w.text(name, place)
 	c := reflect.New(t)
 	c.Elem().Set(v.Elem())
-	return w.value(planOf(t), c.UnsafePointer())
+	return w.parts(planOf(t).self, c.UnsafePointer())
 }
 
 // content writes what a pointer, map or slice refers to.
 func (w *writer) content(r ref) error {
 	switch r.plan.op {
 	case opPointer:
-		return w.value(r.plan.elem, r.at)
+		return w.parts(r.plan.each, r.at)
 	case opSlice:
-		return w.each(r.plan.elem, r.at, r.len)
+		return w.each(r.plan, r.at, r.len)
 	}
 	at := r.at
 	m := reflect.NewAt(r.plan.typ, unsafe.Pointer(&at)).Elem()
 	w.uint(uint64(m.Len()))
-	key, elem := reflect.New(r.plan.key.typ), reflect.New(r.plan.elem.typ)
-	for i := m.MapRange(); i.Next(); {
-		key.Elem().SetIterKey(i)
-		elem.Elem().SetIterValue(i)
-		if err := w.value(r.plan.key, key.UnsafePointer()); err != nil {
+	for key, elem := range w.ordered(r.plan, m) {
+		if err := w.parts(r.plan.keys, key); err != nil {
 			return err
 		}
-		if err := w.value(r.plan.elem, elem.UnsafePointer()); err != nil {
+		if err := w.parts(r.plan.each, elem); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// each writes the elements of a slice or an array.
 func (w *writer) each(p *plan, at unsafe.Pointer, n int) error {
-	if p.op == opUint8 {
+	if p.elem.op == opUint8 {
 		w.b = append(w.b, unsafe.Slice((*byte)(at), n)...)
 		return nil
 	}
 	for i := range n {
-		if err := w.value(p, unsafe.Add(at, uintptr(i)*p.size)); err != nil {
+		if err := w.parts(p.each, unsafe.Add(at, uintptr(i)*p.elem.size)); err != nil {
 			return err
 		}
 	}
@@ -223,19 +339,15 @@ func (w *writer) each(p *plan, at unsafe.Pointer, n int) error {
 // time writes a time in UTC: the zone is for those who show it, and no monotonic
 // reading lasts longer than its process. A new one is written as the time since the
 // last new one, or as seconds and nanoseconds where that is too long.
-func (w *writer) time(t time.Time) {
+func (w *writer) time(t time.Time, place int) {
 	if t.IsZero() {
-		w.uint(0)
+		w.uint(codeNil)
 		return
 	}
 	t = t.Round(0).UTC()
-	next := uint64(len(w.times)) + 1
-	if n, ok := w.times[t]; ok {
-		w.uint(next - n + 1)
+	if !mention(w, &w.times, t, place) {
 		return
 	}
-	w.times[t] = next
-	w.uint(1)
 	if y := t.Year(); y < firstYear || y > lastYear {
 		w.uint(0)
 		w.int(t.Unix())
@@ -245,7 +357,7 @@ func (w *writer) time(t time.Time) {
 	now := t.UnixNano()
 	d := now - w.last
 	w.last = now
-	w.uint(1 + (uint64(d<<1) ^ uint64(d>>63)))
+	w.uint(1 + zigzag(d))
 }
 
 // Times between these years are written in nanoseconds: the difference of two of them
