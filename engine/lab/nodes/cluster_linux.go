@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -281,9 +282,27 @@ func (n *Node) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	if _, err := netip.ParseAddrPort(addr); err != nil {
 		return nil, fmt.Errorf("dial from node %s: want ADDRESS:PORT: %w", n.name, err)
 	}
-	var c net.Conn
-	err := n.Do(func() (err error) {
-		c, err = new(net.Dialer).DialContext(ctx, network, addr)
+	return n.dial(ctx, new(net.Dialer), network, addr)
+}
+
+// DialFrom is Dial over TCP from a source port, which others may have to other
+// addresses. The error is EADDRINUSE or EADDRNOTAVAIL where somebody has it.
+func (n *Node) DialFrom(ctx context.Context, addr string, port uint16) (net.Conn, error) {
+	if _, err := netip.ParseAddrPort(addr); err != nil {
+		return nil, fmt.Errorf("dial from node %s: want ADDRESS:PORT: %w", n.name, err)
+	}
+	return n.dial(ctx, &net.Dialer{LocalAddr: &net.TCPAddr{Port: int(port)}, Control: func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		err := c.Control(func(fd uintptr) {
+			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		})
+		return errors.Join(err, failed)
+	}}, "tcp", addr)
+}
+
+func (n *Node) dial(ctx context.Context, d *net.Dialer, network, addr string) (c net.Conn, err error) {
+	err = n.Do(func() (err error) {
+		c, err = d.DialContext(ctx, network, addr)
 		return err
 	})
 	return c, err

@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func startCluster(t *testing.T, o Options) *Cluster {
@@ -308,5 +310,57 @@ func TestAnUnansweredNodeLeavesItsPodsAlone(t *testing.T) {
 		if _, err := o.withDefaults(); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
+	}
+}
+
+// TestTheKernelRemembersWhereAnUnansweredConnectionWent: one from the same source port
+// goes there, too, after the rules have changed. That is why traffic takes source ports
+// in turn.
+func TestTheKernelRemembersWhereAnUnansweredConnectionWent(t *testing.T) {
+	c := startCluster(t, Options{Count: 2, Path: PathRouted})
+	from, dead := c.Nodes()[0], c.Nodes()[1]
+	pod := func(n *Node, uid string) string {
+		ips, err := n.Allocate(uid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Listen(uid, uid, ips, []int32{8080}); err != nil {
+			t.Fatal(err)
+		}
+		return netip.AddrPortFrom(ips[0], 8080).String()
+	}
+	gone, alive := pod(dead, "gone"), pod(from, "alive")
+	route := func(to string) {
+		t.Helper()
+		rules := "table ip web; flush table ip web; table ip web { chain out { type nat hook output priority -100; ip daddr 198.51.100.1 tcp dport 80 dnat to " + to + "\n}\n}\n"
+		if out, err := from.Exec(t.Context(), "nft", rules); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	try := func(port uint16) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		defer cancel()
+		conn, err := from.DialFrom(ctx, "198.51.100.1:80", port)
+		if err != nil {
+			return err
+		}
+		if got := conn.LocalAddr().(*net.TCPAddr).Port; got != int(port) {
+			t.Errorf("it comes from port %d, not %d", got, port)
+		}
+		return conn.Close()
+	}
+	if err := dead.Cut(true); err != nil {
+		t.Fatal(err)
+	}
+	route(gone)
+	if err := try(40000); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a dead node answers: %v", err)
+	}
+	route(alive)
+	if err := try(40000); err == nil {
+		t.Error("the kernel has forgotten: source ports need not be taken in turn")
+	}
+	if err := try(40001); err != nil {
+		t.Errorf("from another source port: %v", err)
 	}
 }

@@ -57,6 +57,11 @@ func (*Node) Do(func() error) error { return errNoNamespaces }
 // Dial fails.
 func (*Node) Dial(context.Context, string, string) (net.Conn, error) { return nil, errNoNamespaces }
 
+// DialFrom fails.
+func (*Node) DialFrom(context.Context, string, uint16) (net.Conn, error) {
+	return nil, errNoNamespaces
+}
+
 // Exec fails.
 func (*Node) Exec(context.Context, string, ...string) ([]byte, error) { return nil, errNoNamespaces }
 

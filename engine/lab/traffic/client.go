@@ -24,16 +24,23 @@ type Node interface {
 	Name() string
 	// Addresses are the node's own, where its NodePorts are.
 	Addresses() []netip.Addr
-	// Dial connects from inside the node's network namespace.
-	Dial(ctx context.Context, network, address string) (net.Conn, error)
+	// DialFrom connects over TCP from inside the node's network namespace, from a
+	// source port; the error is EADDRINUSE or EADDRNOTAVAIL where that is taken.
+	DialFrom(ctx context.Context, address string, port uint16) (net.Conn, error)
 }
 
 // ask opens a connection, asks who is there and returns the UID of the pod that
 // answered.
-func ask(ctx context.Context, n Node, address string) (uid string, err error) {
+func (t *Traffic) ask(ctx context.Context, n Node, address string) (uid string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	conn, err := n.Dial(ctx, "tcp", address)
+	var conn net.Conn
+	for range portTries {
+		conn, err = n.DialFrom(ctx, address, t.ports.next(n.Name(), address))
+		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+			break
+		}
+	}
 	if err != nil {
 		return "", err
 	}

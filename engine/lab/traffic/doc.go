@@ -4,9 +4,10 @@
 // address of a Service port a second, and in a collect.ConnectionFailed for each that
 // failed.
 //
-// It knows a node by its name and a Dial into its network namespace. It may import
+// It knows a node by its name and a DialFrom into its network namespace. It may import
 // collect and client-go, and knows nothing of the rules, the pods or the model: which
 // pod a connection went to it has from the answer alone.
 //
-// Start with traffic.go; client.go is one connection, tally.go what is counted.
+// Start with traffic.go; client.go is one connection, ports.go where it comes from,
+// tally.go what is counted.
 package traffic

@@ -50,6 +50,7 @@ type Options struct {
 // called once.
 type Traffic struct {
 	o       Options
+	ports   ports
 	mu      sync.Mutex
 	rate    int
 	changed chan struct{} // closed when the rate has changed
@@ -196,7 +197,7 @@ func (t *Traffic) from(ctx context.Context, n Node, services listers.ServiceList
 // one is one connection. One that the lab's end cuts off tells nothing.
 func (t *Traffic) one(ctx context.Context, n Node, to target, counts *tally, failed chan<- collect.Event) {
 	began := t.o.Clock.Now()
-	uid, err := ask(ctx, n, to.address.String())
+	uid, err := t.ask(ctx, n, to.address.String())
 	now := t.o.Clock.Now()
 	if ctx.Err() != nil {
 		return

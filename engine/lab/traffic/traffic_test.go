@@ -2,11 +2,13 @@ package traffic_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +24,10 @@ import (
 type node struct {
 	to   atomic.Pointer[string]
 	asks sync.Map // addresses asked for
+	// ports are those that connections came from, by where they went; again is set when
+	// one was used twice.
+	ports sync.Map
+	again atomic.Bool
 }
 
 func (*node) Name() string { return "node-1" }
@@ -30,9 +36,15 @@ func (*node) Addresses() []netip.Addr {
 	return []netip.Addr{netip.MustParseAddr("198.18.0.1"), netip.MustParseAddr("2001:2::1")}
 }
 
-func (n *node) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (n *node) DialFrom(ctx context.Context, address string, port uint16) (net.Conn, error) {
 	n.asks.Store(address, true)
-	return new(net.Dialer).DialContext(ctx, network, *n.to.Load())
+	if port%5 == 0 { // somebody has it
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EADDRINUSE}
+	}
+	if _, again := n.ports.LoadOrStore(fmt.Sprint(address, " from ", port), true); again {
+		n.again.Store(true)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", *n.to.Load())
 }
 
 // TestConnectionsAreCountedByWhoAnswersAndFailuresAreToldOneByOne lets a pod answer, and
@@ -105,6 +117,9 @@ func TestConnectionsAreCountedByWhoAnswersAndFailuresAreToldOneByOne(t *testing.
 		return ok && f.Result == collect.ConnectionRefused && f.Address.String() == "198.18.0.1:30080"
 	})
 	next("refusals in the count", func(e collect.Event) bool { c, ok := e.Payload.(*collect.Connections); return ok && c.Failed > 0 })
+	if n.again.Load() {
+		t.Error("two connections to one address had the same source port")
+	}
 	n.asks.Range(func(address, _ any) bool {
 		if address != "10.96.0.1:80" && address != "198.18.0.1:30080" {
 			t.Errorf("connected to %s", address)
