@@ -70,7 +70,7 @@ func faultEntries(o *Options) (out []entry) {
 // askValue asks what a fault is to be set to.
 func (m *Model) askValue(f Fault) tea.Cmd {
 	m.layer = &prompt{
-		title: "fault " + f.Name, text: f.Example, line: true, note: f.Syntax + "   off clears   enter: do it   esc: leave",
+		title: "fault " + f.Name, text: f.Example, line: true, fresh: true, note: f.Syntax + "   off clears   enter: do it   esc: leave",
 		enter: func(m *Model, s string) tea.Cmd {
 			if s == "" {
 				return nil

@@ -41,6 +41,8 @@ func TestFaultsAreSetAndClearedByKey(t *testing.T) {
 		done("sync-delay=off@node-1")
 		s.press("b", "down", "enter").has("DURATION[@NODE]").has("5s@node-2").press("enter")
 		done("sync-delay=5s@node-2")
+		// The example is a proposal: what is typed takes its place.
+		s.press("b", "down", "enter").has("5s@node-2").press("3", "s", "@").has("> 3s@").lacks("5s@node-2").press("esc")
 		s.press("b", "w", "o", "r", "enter").has("NUMBER").press("esc").lacks("NUMBER")
 		s.press(":", "f", "a", "u", "l", "t", "space", "w", "o").has("fault workers").press("enter").has("NUMBER").press("backspace", "3", "enter")
 		done("workers=3")

@@ -64,8 +64,12 @@ func (p *prompt) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		return p.enter(m, strings.TrimSpace(p.text))
 	}
 	if p.line {
-		if next, ok := editLine(p.text, k); ok {
-			p.text = next
+		s := p.text
+		if p.fresh && k.Text != "" {
+			s = ""
+		}
+		if next, ok := editLine(s, k); ok {
+			p.text, p.fresh = next, false
 		}
 		return nil
 	}
