@@ -18,6 +18,7 @@ var justified = map[string]string{
 	"official":                          "KC507: some arrivals have no trigger time",
 	"proxy-started-again":               "KC507: the trigger time is older",
 	"official-none":                     "KC506, KC507, KC310: that is what it is of, and the counter of failures rises",
+	"official-failed-first":             "KC310, KC507: syncs fail",
 	"restore-fails-on-a-node":           "KC310, KC501, KC507: syncs fail for a minute",
 	"cleanup-never-happens":             "KC310: a restore fails",
 	"lock-timeouts":                     "KC310: a sync fails",

@@ -16,7 +16,7 @@ var causeText = map[timeline.Cause]string{
 	timeline.CausePodReady:        "pod ready",
 	timeline.CausePodUnready:      "pod unready",
 	timeline.CausePodTerminating:  "pod terminating",
-	timeline.CausePodTerminal:     "pod finished",
+	timeline.CausePodTerminal:     "pod terminal",
 	timeline.CausePodGone:         "pod gone",
 	timeline.CauseAddressChanged:  "address changed",
 	timeline.CauseRelabelled:      "pod relabelled",

@@ -49,7 +49,7 @@ func (w *Waterfall) afterBars() []Bar {
 	}
 	a := &p.After
 	add("stopped", a.Stopped)
-	add("finished", a.Terminal)
+	add("terminal", a.Terminal)
 	add("out of slices", a.Unpublished)
 	add("gone", a.Gone)
 	if len(list) == 0 {

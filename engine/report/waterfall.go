@@ -121,7 +121,7 @@ func afterRows(x *Path) []row {
 		at        *time.Time
 	}
 	steps := []step{
-		{"stopped", "stopped", x.After.Stopped}, {"finished", "terminal", x.After.Terminal},
+		{"stopped", "stopped", x.After.Stopped}, {"terminal", "terminal", x.After.Terminal},
 		{"out of slices", "unpublished", x.After.Unpublished}, {"gone", "gone", x.After.Gone},
 	}
 	steps = slices.DeleteFunc(steps, func(s step) bool {

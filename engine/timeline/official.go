@@ -46,13 +46,16 @@ func (ch *change) official(p *plane, h *hopState) (d *time.Duration, trigger tim
 	case w.trigger.IsZero():
 		return nil, trigger, whyNoTrigger
 	}
-	meanwhile := func(t time.Time) bool { return !t.IsZero() && !t.Before(h.Step) && !t.After(h.At) }
-	if meanwhile(p.svc.sliceRemoved) {
+	between := func(from, t time.Time) bool { return !t.IsZero() && !t.Before(from) && !t.After(h.At) }
+	if between(h.Step, p.svc.sliceRemoved) {
 		return nil, w.trigger, whyRemoved
 	}
 	clock := ch.m.clockOf(p.id)
+	// A node hears of a slice by a watch of its own: one of its syncs may have failed with
+	// it before it was seen here, by as much as two ways may be apart.
+	heard := h.Step.Add(-ch.m.ReorderWindow() - clock.Error)
 	if n := ch.m.nodes[p.id.Node]; n != nil {
-		if meanwhile(n.syncFailed) {
+		if between(heard, n.syncFailed) {
 			return nil, w.trigger, whyFailed
 		}
 		if !n.proxyStarted.IsZero() {
