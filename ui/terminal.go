@@ -81,10 +81,9 @@ func (t *terminal) enter(environ []string, background bool) {
 func (t *terminal) leave() {
 	t.setMouse(false)
 	t.out.WriteString(keysOff + ansi.ResetModeBracketedPaste + ansi.SetWindowTitle(""))
-	if t.shown != nil { // for terminals without another screen
-		t.rend.MoveTo(0, t.shown.Height()-1)
-		_ = t.rend.Flush()
-	}
+	// tmux keeps lines of this screen in its history when its size has changed meanwhile,
+	// and a terminal without another screen would go on below the frame.
+	t.out.WriteString(ansi.EraseEntireScreen + ansi.CursorHomePosition)
 	t.out.WriteString(ansi.ResetModeAltScreenSaveCursor + ansi.SetModeTextCursorEnable)
 	t.send()
 }
