@@ -38,9 +38,7 @@ cluster has.`,
 			return exitWith(exitUnreachable, err)
 		}
 		defer in.Close()
-		if in.Cut {
-			fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(args[0])+" was not closed: its end may be missing")
-		}
+		sayCut(c.ErrOrStderr(), in, args[0])
 		lost, err := anonymise.Recording(in, out, recordingOptions())
 		if err != nil {
 			return exitWith(exitNot, err)

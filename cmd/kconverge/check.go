@@ -193,9 +193,7 @@ func checkRecording(c *cobra.Command, flags *outputFlags, path string, args []st
 		return exitWith(exitUnreachable, err)
 	}
 	defer file.Close()
-	if file.Cut {
-		fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(path)+" was not closed: its end may be missing")
-	}
+	sayCut(c.ErrOrStderr(), file, path)
 	ctx, stop := interruptible(c.Context())
 	defer stop()
 	o := observation{

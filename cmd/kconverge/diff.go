@@ -94,9 +94,7 @@ func samplesOf(say io.Writer, path string, services []string, out *compare.Sampl
 		return 0, exitWith(exitUnreachable, err)
 	}
 	defer f.Close()
-	if f.Cut {
-		fmt.Fprintln(say, "kconverge: "+collect.Plain(path)+" was not closed: its end may be missing")
-	}
+	sayCut(say, f, path)
 	m := live.NewModel(timeline.Options{Retention: everything})
 	r := f.Read(0)
 	var last collect.Event

@@ -225,9 +225,7 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 		return exitWith(exitUnreachable, err)
 	}
 	defer file.Close()
-	if file.Cut {
-		fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(path)+" was not closed: its end may be missing")
-	}
+	sayCut(c.ErrOrStderr(), file, path)
 	damaged := !file.Intact()
 	if damaged || !file.Indexed && (f.from != "" || f.until != "" || format.name == "cast") {
 		again, err := file.Reindexed(recordingOptions())

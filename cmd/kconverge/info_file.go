@@ -14,6 +14,13 @@ import (
 	"github.com/kconverge/kconverge/engine/lanes"
 )
 
+// sayCut says of a recording that was not closed that there may have been more.
+func sayCut(w io.Writer, f *recording.File, path string) {
+	if f.Cut {
+		fmt.Fprintln(w, "kconverge: "+collect.Plain(path)+" was not closed: its end may be missing")
+	}
+}
+
 // recordingInfo writes what a recording holds. It reads all of it.
 func recordingInfo(w io.Writer, path string) error {
 	f, err := recording.Open(path)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -54,9 +53,7 @@ func newReplay() *cobra.Command {
 				}
 				defer file.Close()
 			}
-			if file.Cut {
-				fmt.Fprintln(c.ErrOrStderr(), "kconverge: "+collect.Plain(name)+" was not closed: its end may be missing")
-			}
+			sayCut(c.ErrOrStderr(), file, name)
 			spareProcessor(replayRoom)
 			ctx, stop := interruptible(c.Context())
 			defer stop()

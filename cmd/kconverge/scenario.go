@@ -52,6 +52,7 @@ type show struct {
 	next    chan struct{} // a key was pressed; nil without a screen
 	out     *scenario.Outcome
 	err     error
+	left    bool // before its end
 }
 
 // openShow reads what --scenario or --tour ask for; nil for neither.
@@ -106,7 +107,7 @@ func (s *show) play(ctx context.Context, rt *live.Runtime, l *lab.Lab, kubeconfi
 		}
 	}
 	s.out, s.err = scenario.Play(ctx, o)
-	if s.err != nil && ctx.Err() == nil {
+	if s.left = s.err != nil && ctx.Err() != nil; s.err != nil && !s.left {
 		// On a screen there is nobody else to tell.
 		rt.Emit(collect.Event{At: rt.Latest().Now, Source: collect.SourceUser, Payload: &collect.Narration{
 			Scenario: s.Name, Text: "The scenario stopped: " + s.err.Error(), Verdict: "not met"}})
@@ -210,9 +211,16 @@ func (s *show) after(w io.Writer) error {
 		return nil
 	}
 	met := len(s.out.Results) - s.out.NotMet()
-	fmt.Fprintf(w, "Scenario %s: %d of %s met.\n", s.Name, met, counted(len(s.out.Results), "expectation"))
-	if s.out.NotMet() > 0 {
+	if s.left {
+		fmt.Fprintf(w, "Scenario %s was left before its end: %d of %s until then met.\n", s.Name, met, counted(len(s.out.Results), "expectation"))
+	} else {
+		fmt.Fprintf(w, "Scenario %s: %d of %s met.\n", s.Name, met, counted(len(s.out.Results), "expectation"))
+	}
+	switch {
+	case s.out.NotMet() > 0:
 		return exitf(exitNot, "%s not met", counted(s.out.NotMet(), "expectation"))
+	case s.err != nil && !s.left:
+		return exitWith(exitNot, s.err)
 	}
 	return nil
 }

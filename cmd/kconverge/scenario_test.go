@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,29 @@ func TestAnOwnScenarioIsPlayedAndJudged(t *testing.T) {
 	}
 	if s := web(t, parse(t, stdout)); s.Planes.Rules["node-1"].Have != 1 {
 		t.Errorf("the report has %+v", s.Planes)
+	}
+}
+
+// TestAScenarioThatIsLeftSaysSo: what was met until then is not all that it expects.
+func TestAScenarioThatIsLeftSaysSo(t *testing.T) {
+	h := newHome(t)
+	file := filepath.Join(h.dir, "mine.yaml")
+	if err := os.WriteFile(file, []byte(ownScenario+"- wait: 1h\n- expect: {that: never seen, pods: 9}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := newTerminal(120, 40)
+	cmd, master, done := h.startOnTerminal(t, 40, 120, x, "lab", "--scenario", file)
+	go func() { _, _ = io.Copy(master, x.emu) }()
+	eventually(t, "the first expectation is met", func() bool { return strings.Contains(x.screen(), "met: both are in the rules") })
+	if _, err := master.WriteString("q"); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if got := x.screen(); !strings.Contains(got, "Scenario mine was left before its end: 1 of 1 expectation until then met.") {
+		t.Errorf("it says\n%s", got)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != exitOK {
+		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -12,17 +12,11 @@ var version = ""
 
 // toolVersion is the release, or the commit that was built.
 func toolVersion() string {
-	if version != "" {
+	switch commit := built("vcs.revision"); {
+	case version != "":
 		return version
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "devel-" + s.Value[:12]
-		}
+	case len(commit) >= 12:
+		return "devel-" + commit[:12]
 	}
 	return "devel"
 }
@@ -30,21 +24,28 @@ func toolVersion() string {
 // exactVersion is toolVersion where it tells the program from every other one, or else
 // empty: what is built of files that were changed has the version of those before.
 func exactVersion() string {
-	if version != "" {
+	switch {
+	case version != "":
 		return version
+	case built("vcs.modified") == "false":
+		return built("vcs.revision")
 	}
+	return ""
+}
+
+// built is what the program was built with, by the name of a setting; empty when nothing
+// is known.
+func built(setting string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
-	said := map[string]string{}
 	for _, s := range info.Settings {
-		said[s.Key] = s.Value
+		if s.Key == setting {
+			return s.Value
+		}
 	}
-	if said["vcs.modified"] != "false" {
-		return ""
-	}
-	return said["vcs.revision"]
+	return ""
 }
 
 func newVersion() *cobra.Command {
